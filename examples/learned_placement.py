@@ -10,7 +10,8 @@ tenth of what an interval takes on a slot of speed 1.
 import sys
 from pathlib import Path
 
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.cluster import Cluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Reported
 from rota.core.population.view import Terms
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
@@ -28,7 +29,7 @@ def main():
     agent = {"agent": Path(sys.argv[1])} if len(sys.argv) > 1 else {}
     scene = PopulationScenario(
         hypers=({},) * TRIALS,  # all alike: only the time counts here
-        cluster=PopulationCluster.of(SPEEDS),
+        cluster=Cluster.of_speeds(SPEEDS),
         terms=Terms(INTERVAL, STEPS),
         costs=AssignmentCosts(dispatch_s=0.1 * INTERVAL * STEP_S),
         noise=TimingNoise(noise=0.05, seed=0),

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from rota.core.errors import InputError
-from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.view import Terms
 from rota.execution.controller import PopulationOutcome, PopulationSpec, control
 from rota.execution.engine import Engine, WorkerSetup

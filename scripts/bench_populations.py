@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from rota.core.population.cluster import PopulationCluster
+from rota.core.cluster import Cluster
 from rota.core.population.view import Terms
 from rota.learning.placement.cases import STEP_S, CaseDistribution
 from rota.learning.placement.rollout import play
@@ -20,7 +20,7 @@ from rota.simulator.population import PopulationScenario, drive_population, engi
 from rota.simulator.population_config import NINE
 
 TURNS = 9
-SCENE = PopulationScenario(({},) * 20, PopulationCluster.of(NINE), Terms(50, 1000), noise=TimingNoise(0.05))
+SCENE = PopulationScenario(({},) * 20, Cluster.of_speeds(NINE), Terms(50, 1000), noise=TimingNoise(0.05))
 
 
 def simulated(name: str) -> int:

@@ -56,7 +56,7 @@ def in_a_process(name: str) -> tuple[float, int]:
 
 
 def ours() -> tuple[float, int]:
-    from rota.core.population.cluster import AssignmentCosts
+    from rota.core.population.costs import AssignmentCosts
     from rota.core.population.view import Terms
     from rota.execution.controller import PopulationSpec, control
     from rota.execution.engine import WorkerSetup

@@ -121,7 +121,7 @@ def checked(order: RunSpec) -> RunSpec:
 def about(order: RunSpec) -> str:
     """What is trained, and on what."""
     config, training = order.config, order.training
-    slots = f"{len(config.ray.cluster().slots)} slots of {config.ray.slots[0].cpus:g} CPU"
+    slots = f"{len(config.ray.cluster().all_slots)} slots of {config.ray.slots[0].cpus:g} CPU"
     what = f"{training.get('model', config.trial)} on {training.get('data', 'its data')}"
     population = f"{config.population.said()}, a report every {config.population.interval}"
     return f"{population}; {what}; {slots}, {len(own_cores())} cores, Ray {version('ray')}"
@@ -136,7 +136,7 @@ def run(name: str, order: RunSpec, seed: int) -> SideRun:
         cpu_s = carried_out(name, command(name, config, folder))
         process_s = time.perf_counter() - began_s
         finals = finals_of(folder, seed, ours=name == OURS)
-        slots = len(order.config.ray.cluster().slots)
+        slots = len(order.config.ray.cluster().all_slots)
         return SideRun(name, seed, slots, timed_trial.parts(folder / "log"), finals, process_s, cpu_s)
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rota.core.cluster import Cluster, Node, NodeChange
+import rota
+from rota.core.cluster import Cluster, Node, NodeChange, Slot, Slowdown
 from rota.core.errors import InputError
 
 TWO = (Node(2), Node(2))
@@ -18,7 +19,7 @@ TWO = (Node(2), Node(2))
         ({"nodes": TWO, "cross_switch": float("nan")}, "cluster: cross_switch is nan; .* at least 1"),
         (
             {"nodes": (Node(1, kind="k80"),), "speeds": {"k80": {"bert": 0.0}}},
-            "speed of bert on k80 is 0.0; it must be 1e-06 to",
+            "speed of bert on k80 is 0; it must be 1e-06 to",
         ),
         (
             {"nodes": (Node(1, kind="k80"),), "speeds": {"k8O": {"bert": 1.0}}},
@@ -26,11 +27,11 @@ TWO = (Node(2), Node(2))
         ),
         (
             {"nodes": TWO, "changes": (NodeChange(1.0, 2, joins=False),)},
-            "cluster: a change names node 2; there are nodes 0 to 1",
+            "cluster: node 2 changes at",
         ),
         (
             {"nodes": TWO, "changes": (NodeChange(-1.0, 1, joins=False),)},
-            "cluster: node 1: changes at -1.0 s; times are 0 or more",
+            "cluster: node 1 changes at -1 s; there are nodes 0 to 1, and times are 0 or more",
         ),
         ({"nodes": TWO, "changes": (NodeChange(float("nan"), 1, joins=True),)}, "changes at nan s"),
     ],
@@ -38,6 +39,25 @@ TWO = (Node(2), Node(2))
 def test_machines_that_cannot_be_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
         Cluster(**settings)
+
+
+def test_slots_follow_from_nodes():
+    cluster = Cluster.of(v100=2, k80=1, speeds={"v100": {"default": 2.0, "bert": 3.0}})
+    fast = Slot(0, 2.0, {"bert": 3.0}, "v100")
+    assert cluster.all_slots == (fast, fast, Slot(1, device="k80"))
+    assert (cluster.names, cluster.switches) == (("node0", "node1"), (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        (Cluster.of_slots([Slot(0), Slot(1), Slot(0)]), "slots are given one by one; jobs need nodes"),
+        (Cluster((Node(1),), slowdowns=(Slowdown(1.0, 0, 2.0),)), "its nodes slow down; only populations"),
+    ],
+)
+def test_jobs_refuse_a_cluster_that_only_populations_can_use(cluster, message):
+    with pytest.raises(InputError, match=message):
+        rota.simulate(rota.synthetic_trace(jobs=2, gpus=1), cluster, "fifo")
 
 
 def test_uniform_gives_equal_nodes_per_switch():

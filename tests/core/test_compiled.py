@@ -66,7 +66,6 @@ def test_the_folder_is_in_the_cache_and_stays_the_same(checkout):
     "name",
     [
         "core/columns.py",
-        "core/population/cluster.py",
         "core/population/view.py",
         "policies/cluster/antman.py",
     ],

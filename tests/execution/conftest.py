@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 import tomli_w
 
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.cluster import Cluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Assign, Cloned, Event, Interval, Reported
 from rota.core.population.view import Terms
@@ -86,7 +87,7 @@ class Small:
     seed: int = 0
 
     @property
-    def cluster(self) -> PopulationCluster:
+    def cluster(self) -> Cluster:
         return LocalConfig((LocalSlotConfig(count=self.slots),)).cluster()
 
     @property

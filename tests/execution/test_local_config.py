@@ -28,8 +28,8 @@ def test_gpus_can_be_shared_and_stand_beside_cores():
     )
     assert [place.gpu for place in config.pinned([0])] == ["0", "0", "", ""]
     cluster = config.cluster()
-    assert cluster.nodes == ("g", "here")
-    assert [(slot.node, slot.speed, slot.device) for slot in cluster.slots] == [
+    assert cluster.names == ("g", "here")
+    assert [(slot.node, slot.speed, slot.device) for slot in cluster.all_slots] == [
         (0, 8.0, "gpu 0"), (0, 8.0, "gpu 0"), (0, 1.0, "cpu"), (1, 1.0, "cpu"),
     ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Joined, NodeFailed, Reported, TrialFailed
 from rota.core.population.view import Terms
 from rota.execution.assignments import Assignment, FailedAnswer, checkpoint_info

@@ -25,8 +25,8 @@ def test_slots_of_a_node_stand_together_and_unequal_ones_beside_each_other():
     )
     config = RayConfig("auto", slots)
     cluster = config.cluster()
-    assert cluster.nodes == ("g", "c")
-    assert [(slot.node, slot.speed, slot.device) for slot in cluster.slots] == [
+    assert cluster.names == ("g", "c")
+    assert [(slot.node, slot.speed, slot.device) for slot in cluster.all_slots] == [
         (0, 8.0, "gpu"), (0, 8.0, "gpu"), (0, 1.0, "cpu"), (1, 1.0, "cpu"),
     ]  # fmt: skip
     assert config.wanted() == [NodeSelector("g", {"kind": "gpu"}), NodeSelector("c", {})]
@@ -87,7 +87,7 @@ def test_speeds_are_those_of_a_file_of_scores_and_are_kept_with_the_run(tmp_path
     slots = [{"node": "b", "count": 2}, {"node": "a", "cpus": 2}, {"node": "a", "gpus": 0.5}]
     table = {"backend": "ray", "ray": {"address": "auto", "scores": "score.json", "slots": slots}}
     order = ordered(table, tmp_path / "config.toml")
-    assert [slot.speed for slot in order.config.engine.cluster().slots] == [1.0, 1.0, 3.0, 8.0]
+    assert [slot.speed for slot in order.config.engine.cluster().all_slots] == [1.0, 1.0, 3.0, 8.0]
     (tmp_path / "score.json").unlink()
     assert ordered(tomllib.loads(order.text()), Path("there")).config == order.config
 

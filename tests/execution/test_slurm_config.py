@@ -33,8 +33,8 @@ def test_nodes_have_names_of_their_own_and_the_speed_of_their_feature():
         )
     )
     cluster = config.cluster()
-    assert cluster.nodes == ("fast-0", "fast-1", "big7", "node-0", "node-1", "fast-2")
-    assert [(slot.node, slot.speed, slot.device) for slot in cluster.slots] == [
+    assert cluster.names == ("fast-0", "fast-1", "big7", "node-0", "node-1", "fast-2")
+    assert [(slot.node, slot.speed, slot.device) for slot in cluster.all_slots] == [
         (0, 4.0, "gpu"), (0, 4.0, "gpu"), (1, 4.0, "gpu"), (1, 4.0, "gpu"),
         (2, 2.0, "cpu"), (3, 1.0, "cpu"), (4, 1.0, "cpu"), (5, 3.0, "cpu"),
     ]  # fmt: skip
@@ -137,4 +137,4 @@ def test_demanding_nodes_choose_first_and_nodes_without_a_host_are_left_out():
 def test_the_example_is_a_run_on_four_slots_of_two_nodes():
     config = ordered(tomllib.loads(CONFIG.read_text()), CONFIG).config
     assert config.engine is config.slurm
-    assert [slot.node for slot in config.engine.cluster().slots] == [0, 0, 1, 1]
+    assert [slot.node for slot in config.engine.cluster().all_slots] == [0, 0, 1, 1]

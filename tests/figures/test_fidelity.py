@@ -5,7 +5,7 @@ import io
 import pytest
 from matplotlib.image import imread
 
-from rota.core.population.cluster import PopulationCluster, Slot
+from rota.core.cluster import Cluster, Slot
 from rota.core.population.events import Joined, Reported, TrialFinished
 from rota.figures.fidelity import charts, completion_times, done, extent, fidelity_figure, item_colours
 from rota.figures.page import MODELS, save, save_svg
@@ -14,7 +14,7 @@ from rota.results.population.repetition import measure
 from rota.results.population.run import write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 
-CLUSTER = PopulationCluster((Slot(0), Slot(1)), ("a", "b"))
+CLUSTER = Cluster.of_slots((Slot(0), Slot(1)), ("a", "b"))
 
 
 def write_trials(folder, scale, swapped=False):

@@ -11,9 +11,8 @@ from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
 from rota.commands import plot
-from rota.core.cluster import NodeChange
+from rota.core.cluster import Cluster, NodeChange, Slot
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import PopulationCluster, Slot
 from rota.core.population.events import (
     Assigned,
     Cloned,
@@ -59,7 +58,7 @@ from rota.results.population.repetition import measure
 from rota.results.population.run import read_population, write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 
-CLUSTER = PopulationCluster((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),))
+CLUSTER = Cluster.of_slots((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),))
 OPTIONS = Options("rota plot")
 
 

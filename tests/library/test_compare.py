@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import rota
+from rota.core.intervals import mean_interval, student_95
 from rota.library.compare import _simulated as real
 from rota.library.processes import call_all
 from rota.policies.cluster.srtf import Srtf
-from rota.results.metrics import mean_interval, student_95
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """`rota.simulate_population`: populations from Python, as frames, figures and folders."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from pandas.testing import assert_frame_equal
 
 import rota
-from rota.core.cluster import Node
+from rota.core.cluster import Node, NodeChange, Slowdown
 from rota.library.spaces import starts
 
 CURVES = "results/recordings/curves/convnet2-fashion-mnist"
@@ -41,7 +41,17 @@ def test_a_cluster_has_a_slot_per_gpu():
     assert run.metrics.makespan_s == 100.0  # 5 × 100 s at 2 + 2 + 1: two trials a fast slot, one the slow one
 
 
-def test_a_cluster_that_changes_is_refused():
+def test_nodes_of_a_cluster_come_go_and_slow_down():
+    """Node 1 leaves at 60 s; its trial, which last reported at 50 s, has its other 50 s on node 0."""
+    leaves = replace(rota.Cluster.uniform(2, 1), changes=(NodeChange(60.0, 1, joins=False),))
+    run = rota.simulate_population(None, leaves, allocation="finish", trials=2, steps=100, interval=100)
+    assert run.metrics.makespan_s == 150.0
+    slower = replace(rota.Cluster.uniform(1, 1), slowdowns=(Slowdown(0.0, 0, 2.0),))
+    run = rota.simulate_population(None, slower, allocation="finish", trials=1, steps=100, interval=50)
+    assert run.metrics.makespan_s == 200.0
+
+
+def test_fractions_of_gpus_are_refused():
     cluster = rota.Cluster((Node(1),), slots_per_gpu=1)
     moving = rota.Cluster((Node(4),), slots_per_gpu=4)
     assert rota.simulate_population(None, cluster, **SMALL).metrics.finished == 4

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rota.core.cluster import NodeChange
+from rota.core.cluster import Cluster, NodeChange
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Assign, Assigned, Idled, Joined, Reported, Retire, Retired
 from rota.core.population.view import Terms, TrialStatus
@@ -25,9 +25,7 @@ SCORES = [40.0, 20.0, 10.0, 10.0, 2.0, 1.0]
 
 def population(trials, speeds, steps=0):
     """Trials that have had so many steps of 1,000, on idle slots; a step takes 1 s on a slot of speed 1."""
-    state = PopulationEngine(
-        [{}] * trials, PopulationCluster.of(speeds), Terms(), AssignmentCosts(), Equal(1.0)
-    )
+    state = PopulationEngine([{}] * trials, Cluster.of_speeds(speeds), Terms(), AssignmentCosts(), Equal(1.0))
     state.apply([Joined(0.0, node) for node in range(len(speeds))])
     state.steps[:] = state.leader = steps
     return state
@@ -113,7 +111,7 @@ def scenes():
         speeds = [float(speed) for speed in np.exp(rng.uniform(-2.0, 2.0, slots))]
         yield PopulationScenario(
             ({},) * int(rng.integers(slots, 30)),
-            PopulationCluster.of(speeds),
+            Cluster.of_speeds(speeds),
             noise=TimingNoise(noise=0.05, seed=seed),
         )
 
@@ -144,7 +142,7 @@ def test_it_helps_where_slow_slots_would_hold_the_last_trials_and_hardly_ever_hu
 
 def test_the_original_may_hurt_much():
     """It gives eight of nine equal slots up when a fifth of the work is still to be done."""
-    scene = PopulationScenario(({},) * 18, PopulationCluster.of([1.0] * 9))
+    scene = PopulationScenario(({},) * 18, Cluster.of_speeds([1.0] * 9))
     without = simulate_trials(scene, Equal(0.02), PopulationPolicy(Era())).makespan_s
     original = RetireSlowest(8, original=True)
     assert (
@@ -164,7 +162,7 @@ def test_options_out_of_range_are_refused():
 
 def test_slots_that_were_given_up_come_back_if_nobody_else_is_left():
     """Three slots; the fast one fails after the others were given up. Without them nobody could go on."""
-    cluster = replace(PopulationCluster.of([8.0, 0.3, 0.3]), changes=(NodeChange(7.0, 0, joins=False),))
+    cluster = replace(Cluster.of_speeds([8.0, 0.3, 0.3]), changes=(NodeChange(7.0, 0, joins=False),))
     for allocation in (Hrfs(), Finish(), FifoAllocation()):
         scene = PopulationScenario(({},) * 4, cluster, Terms(interval=50, steps=1000))
         done = simulate_trials(
@@ -181,7 +179,7 @@ def test_slots_that_were_given_up_come_back_with_their_node_if_nobody_else_is_le
         NodeChange(9.0, 1, joins=True),
     )
     scene = PopulationScenario(
-        ({},) * 4, replace(PopulationCluster.of([8.0, 0.3]), changes=changes), Terms(interval=50, steps=1000)
+        ({},) * 4, replace(Cluster.of_speeds([8.0, 0.3]), changes=changes), Terms(interval=50, steps=1000)
     )
     done = simulate_trials(
         scene, Equal(0.02), PopulationPolicy(FifoAllocation(), retirement=RetireSlowest(late=0.5))

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rota.core.cluster import Cluster
-from rota.core.population.cluster import PopulationCluster, Slot
+from rota.core.cluster import Cluster, Slot
 from rota.core.population.events import (
     Assigned,
     Cloned,
@@ -63,7 +62,7 @@ FIFO: list[Happened] = [
     (17, K.FINISHED, 2, (), 0),
 ]
 """One after the other."""
-CLUSTER = PopulationCluster((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"))
+CLUSTER = Cluster.of_slots((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"))
 
 
 def timeline_of(rows: Sequence[Happened]) -> Timeline:

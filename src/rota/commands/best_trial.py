@@ -56,8 +56,8 @@ def retrain_best(args: argparse.Namespace, settings: Sequence[str] = ()) -> int:
     workers = config.engine.workers(cluster, real.order.assignment(seed, paths, real.folder.path))
     try:
         done, there = [], workers.nodes()
-        first = next(number for number, slot in enumerate(cluster.slots) if slot.node in there)
-        for answer in retrain(lineage, workers, paths.checkpoints, first, cluster.slots[first].node):
+        first = next(number for number, slot in enumerate(cluster.all_slots) if slot.node in there)
+        for answer in retrain(lineage, workers, paths.checkpoints, first, cluster.all_slots[first].node):
             done.append(answer)
             say(_line(lineage, done), file=sys.stderr)
     finally:

@@ -16,7 +16,6 @@ from rota.core.limits import above
 from rota.core.network import BUDGET_S
 from rota.core.placement import Types
 from rota.core.policy import Policy
-from rota.core.population.cluster import PopulationCluster
 from rota.core.registry import is_outside
 from rota.execution.engine import WorkerSetup
 from rota.execution.jobs.control import JobsOutcome, JobsWatch, control_jobs
@@ -57,7 +56,7 @@ class JobsRunSpec:
     options: Mapping[str, Any]
     kinds: Mapping[str, Any]
     jobs: Workload
-    all_slots: PopulationCluster
+    all_slots: Cluster
     cluster: Cluster
     digest: str = ""
     """Digest of the configuration that a run in a folder began with."""
@@ -78,7 +77,7 @@ class JobsRunSpec:
             table=jobs.table(self.cluster),
             cluster=self.cluster,
             places=_places(self.all_slots, self.home, config.placement.types),
-            nodes=[slot.node for slot in self.all_slots.slots],
+            nodes=[slot.node for slot in self.all_slots.all_slots],
             slice_s=config.assignment_s,
             attempts=config.attempts,
             seed=config.seed,
@@ -89,7 +88,7 @@ class JobsRunSpec:
 
     def _preferences(self) -> Preferences:
         """Return which nodes jobs prefer: one is as fast as its slowest slot, by configuration or score."""
-        slots, models = self.all_slots.slots[self.home :], self.jobs.models
+        slots, models = self.all_slots.all_slots[self.home :], self.jobs.models
         nodes = [[slot for slot in slots if slot.node == node] for node in range(len(self.all_slots.nodes))]
         speeds = [[min(slot.speed_of(model) for slot in node) for node in nodes] for model in models]
         return fastest_first(self.cluster, np.array(speeds), np.arange(len(nodes), dtype=np.int32))
@@ -162,26 +161,26 @@ def _check_opportunistic(order: JobsRunSpec) -> None:
     except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
         return
     kind = bound({job.kind: order.kinds[job.kind]})[job.kind]
-    for size in job.sizes(len(order.all_slots.slots)):
+    for size in job.sizes(len(order.all_slots.all_slots)):
         kind.member(job.kind, size)
 
 
-def _places(all_slots: PopulationCluster, home: int, types: Types) -> list[int]:
+def _places(all_slots: Cluster, home: int, types: Types) -> list[int]:
     """Return slots of the workers, node by node, without the first, which are the opportunistic job's.
 
     Slots of a node are assigned in this order, so the fastest come first if they are preferred.
     """
-    slots, sign = all_slots.slots, 1.0 if types == "fastest" else 0.0
+    slots, sign = all_slots.all_slots, 1.0 if types == "fastest" else 0.0
     return sorted(range(home, len(slots)), key=lambda slot: (slots[slot].node, -sign * slots[slot].speed))
 
 
-def _cluster(all_slots: PopulationCluster, home: int, where: Path) -> Cluster:
+def _cluster(all_slots: Cluster, home: int, where: Path) -> Cluster:
     """Return nodes with as many slots as they have; all of one kind: step times are measured in the run."""
     counts = [
-        sum(slot.node == node for slot in all_slots.slots[home:]) for node in range(len(all_slots.nodes))
+        sum(slot.node == node for slot in all_slots.all_slots[home:]) for node in range(len(all_slots.nodes))
     ]
     if 0 in counts:
-        name = all_slots.nodes[counts.index(0)]
+        name = all_slots.names[counts.index(0)]
         raise ConfigError(f"{where}: opportunistic: {name} has no slot left for jobs; give it more slots")
     return Cluster(tuple(Node(count, all_slots.switches[node], "cpu") for node, count in enumerate(counts)))
 

@@ -207,7 +207,7 @@ def _names(args: argparse.Namespace) -> list[str] | None:
 def _speeds(text: str) -> str:
     """Return speeds as TOML, `[1.3, 1.0]` for `1.3,1`; of a file of scores, those of its slots."""
     if text.endswith(".json"):
-        return json.dumps([slot.speed for slot in cluster_of(read_scores(Path(text))).cluster.slots])
+        return json.dumps([slot.speed for slot in cluster_of(read_scores(Path(text))).cluster.all_slots])
     try:
         return json.dumps([float(word) for word in text.split(",")])
     except ValueError:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
-from rota.core.cluster import Cluster, late_nodes
+from rota.core.cluster import Cluster
 from rota.core.columns import (
     BEGIN,
     EXECUTED_S,
@@ -165,7 +165,7 @@ class FailureState:
             "failing": np.zeros(max(jobs, 1), np.int32),
             **{name: np.ascontiguousarray(getattr(recorded, name)) for name in GIVEN},
         }
-        self._arrays["away"][[*late_nodes(cluster.changes)]] = 1
+        self._arrays["away"][[*cluster.late]] = 1
         for name, array in self._arrays.items():
             self._record[name] = array.ctypes.data
         rate = settings.per_gpu_hour / HOUR_S / cluster.slots_per_gpu

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rota.core.cluster import Cluster
 from rota.core.loop import drive
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Event, Hyper
 from rota.core.population.view import Terms, Work
@@ -27,7 +28,7 @@ class PopulationSpec:
     """What is trained, whatever the policy and the engine."""
 
     hypers: Sequence[Hyper]
-    cluster: PopulationCluster
+    cluster: Cluster
     terms: Terms
     costs: AssignmentCosts
     work: Work
@@ -47,9 +48,9 @@ class PopulationSpec:
     def frame(self, run: str) -> PopulationFrame:
         """Return the facts for the first entry of the journal; `run` is the name of the run."""
         hypers = [dict(hyper) for hyper in self.hypers]
-        slots = [slot.node for slot in self.cluster.slots]
+        slots = [slot.node for slot in self.cluster.all_slots]
         return PopulationFrame(
-            run, self.seed, hypers, slots, self.cluster.nodes, self.terms, self.config, self.mode
+            run, self.seed, hypers, slots, self.cluster.names, self.terms, self.config, self.mode
         )
 
     def ledger(self, run: str) -> Ledger:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from rota.core.population.cluster import PopulationCluster
+from rota.core.cluster import Cluster
 from rota.execution.assignments import Assignment, Done, FailedAnswer, parse_done
 from rota.execution.folder import RunPaths
 from rota.execution.jobs.assignments import PARTS, JobAnswer, JobAssignment, parse_job_answer
@@ -103,11 +103,11 @@ class WorkerSetup:
 class Engine(Protocol):
     """The section of a configuration that describes slots: `[local]`, `[ray]` or `[slurm]`."""
 
-    def cluster(self) -> PopulationCluster:
+    def cluster(self) -> Cluster:
         """Return the cluster, which must be the same when a run is resumed."""
 
     def check(self) -> None:
         """Raise ConfigError, before a run begins, if it requires what is known to be missing."""
 
-    def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> Workers:
+    def workers(self, cluster: Cluster, setup: WorkerSetup) -> Workers:
         """Return the workers of a cluster, none of them started yet."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rota.core.population.cluster import PopulationCluster
+from rota.core.cluster import Cluster
 from rota.core.population.events import (
     Assign,
     Clone,
@@ -88,7 +88,7 @@ class Ledger:
 
     run: str
     """The name that distinguishes the checkpoints of this run from those of others."""
-    cluster: PopulationCluster
+    cluster: Cluster
     hypers: Sequence[Hyper]
     target: float
     assignments: dict[int, RunningAssignment] = field(default_factory=dict)
@@ -117,7 +117,9 @@ class Ledger:
                 case Idled(slot=slot):
                     del self.assignments[slot]
                 case NodeFailed(node=node):
-                    for slot in [slot for slot in self.assignments if self.cluster.slots[slot].node == node]:
+                    for slot in [
+                        slot for slot in self.assignments if self.cluster.all_slots[slot].node == node
+                    ]:
                         del self.assignments[slot]
 
     def decide(self, decisions: Iterable[Decision]) -> None:

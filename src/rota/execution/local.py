@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rota.core.cluster import LARGEST, own_cores
+from rota.core.cluster import LARGEST, Cluster, Slot, own_cores
 from rota.core.errors import ConfigError
 from rota.core.limits import at_least
-from rota.core.population.cluster import PopulationCluster, Slot
 from rota.execution.engine import Answered, AnyAssignment, Died, Message, WorkerSetup, parse_answer
 from rota.execution.folder import last_line, opened
 from rota.execution.pipe import Pipe
@@ -79,7 +78,7 @@ class LocalWorkers:
 
     def __init__(
         self,
-        cluster: PopulationCluster,
+        cluster: Cluster,
         slots: Sequence[LocalSlot],
         trial: str,
         hello: WorkerHello,
@@ -235,13 +234,13 @@ def check_group(count: int, node: str) -> None:
         raise ConfigError(f"node is {node!r}; use letters, digits, dots, dashes and underscores")
 
 
-def cluster_of_groups(groups: Iterable[tuple[int, str, float, str]]) -> PopulationCluster:
+def cluster_of_groups(groups: Iterable[tuple[int, str, float, str]]) -> Cluster:
     """Return a cluster of groups of slots in their order: number, node, speed and device of each."""
     nodes: dict[str, int] = {}
     slots: list[Slot] = []
     for count, node, speed, device in groups:
         slots += [Slot(nodes.setdefault(node, len(nodes)), speed, device=device)] * count
-    return PopulationCluster(tuple(slots), tuple(nodes))
+    return Cluster.of_slots(tuple(slots), tuple(nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,12 +273,12 @@ class LocalConfig:
     """Groups of slots, in the order in which they are first assigned."""
 
     def __post_init__(self) -> None:
-        if (slots := len(self.cluster().slots)) > MOST_PROCESSES:
+        if (slots := len(self.cluster().all_slots)) > MOST_PROCESSES:
             raise ConfigError(
                 f"slots: they are {slots:,}, each with a process on this machine; at most {MOST_PROCESSES:,}"
             )
 
-    def cluster(self) -> PopulationCluster:
+    def cluster(self) -> Cluster:
         """Return the cluster: the groups of slots in their order, on their nodes."""
         return cluster_of_groups(
             (each.count, each.node, each.speed, f"gpu {each.gpu}" if each.gpu else "cpu")
@@ -315,7 +314,7 @@ class LocalConfig:
                 at += group.cores
         return slots
 
-    def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> LocalWorkers:
+    def workers(self, cluster: Cluster, setup: WorkerSetup) -> LocalWorkers:
         """Return workers that are pinned to the cores of this process."""
         slots = self.pinned(own_cores())
         return LocalWorkers(cluster, slots, setup.trial, setup.hello(), setup.paths.logs)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rota.core.cluster import Cluster
 from rota.core.errors import InputError, RotaError
-from rota.core.population.cluster import PopulationCluster
 from rota.execution.assignments import CheckpointInfo, Done, parse_done
 from rota.execution.checkpoints import CheckpointContents, Checkpoints, DamagedCheckpoint
 from rota.execution.engine import Answered, AnyAssignment, Died, Message, NodeCame, NodeWent, parse_answer
@@ -181,7 +181,7 @@ class RayWorkers:
 
     def __init__(
         self,
-        cluster: PopulationCluster,
+        cluster: Cluster,
         wanted: Sequence[NodeSelector],
         bundles: Sequence[SlotResources],
         ray_cluster: RayCluster,
@@ -356,7 +356,7 @@ class RayWorkers:
         return NodeWent(node)
 
     def _node_of(self, slot: int) -> int:
-        return self._cluster.slots[slot].node
+        return self._cluster.all_slots[slot].node
 
     def _missing(self) -> set[int]:
         """Return the slots without a ready actor on nodes that are there."""

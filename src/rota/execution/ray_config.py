@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError
 from rota.core.limits import above
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.scores import ScoredDevice, Scores, read_scores
 from rota.execution.engine import WorkerSetup
 from rota.execution.local import check_group, cluster_of_groups
@@ -62,7 +62,7 @@ class RayConfig:
 
     def __post_init__(self) -> None:
         above(0, finite=True, wait_s=self.wait_s)
-        nodes = self.cluster().nodes
+        nodes = self.cluster().names
         self._check_labels()
         if not self.address and len(nodes) > 1:
             raise ConfigError(
@@ -78,7 +78,7 @@ class RayConfig:
                 if other != value:
                     raise ConfigError(f"slots: node {group.node}: {label} is both {other!r} and {value!r}")
 
-    def cluster(self) -> PopulationCluster:
+    def cluster(self) -> Cluster:
         """Return the cluster: the groups of slots in their order, on their nodes."""
         return cluster_of_groups(
             (each.count, each.node, each.speed, "gpu" if each.gpus else "cpu") for each in self.slots
@@ -107,7 +107,7 @@ class RayConfig:
     def check(self) -> None:
         """Do nothing: only the cluster knows what there is."""
 
-    def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> RayWorkers:
+    def workers(self, cluster: Cluster, setup: WorkerSetup) -> RayWorkers:
         """Return workers on the Ray cluster, none of them started yet."""
         paths = setup.paths
         hello = setup.hello()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rota.core.population.cluster import PopulationCluster
+from rota.core.cluster import Cluster
 from rota.execution.engine import Answered, AnyAssignment, Died, Message, NodeCame, NodeWent, parse_answer
 from rota.execution.folder import last_line, opened
 from rota.execution.pipe import Pipe
@@ -114,7 +114,7 @@ class SlurmWorkers:
 
     def __init__(
         self,
-        cluster: PopulationCluster,
+        cluster: Cluster,
         requests: Sequence[NodeRequest],
         allocated: Mapping[int, StepTarget] | None,
         queue: Queue,
@@ -137,7 +137,7 @@ class SlurmWorkers:
         """Nodes that the controller knows it can use."""
         self._begun = False
         """Whether the run has begun, which needs some nodes only."""
-        self._starts = StartAttempts(trial, len(cluster.slots))
+        self._starts = StartAttempts(trial, len(cluster.all_slots))
 
     def nodes(self) -> list[int]:
         """Return the nodes of the allocation; without one, those that are granted soon."""
@@ -174,7 +174,7 @@ class SlurmWorkers:
         return all(slot in self._steps and self._steps[slot].ready for slot in slots)
 
     def send(self, slot: int, assignment: AnyAssignment) -> None:
-        if slot in self._doubtful or self._cluster.slots[slot].node not in self._targets:
+        if slot in self._doubtful or self._cluster.all_slots[slot].node not in self._targets:
             return  # a message says so in a moment, and this is lost
         step = self._steps.get(slot) or self._start(slot)
         step.pending += 1
@@ -217,7 +217,7 @@ class SlurmWorkers:
         self._selector.register(pipe.answers, selectors.EVENT_READ, self._holds[node])
 
     def _begin(self, node: int, target: StepTarget) -> None:
-        log.info("%s is %s of job %s", self._cluster.nodes[node], target.host, target.job)
+        log.info("%s is %s of job %s", self._cluster.names[node], target.host, target.job)
         self._targets[node] = target
         for slot in self._slots(node):
             self._start(slot)
@@ -238,12 +238,12 @@ class SlurmWorkers:
         return [NodeWent(node)]
 
     def _slots(self, node: int) -> list[int]:
-        return [number for number, slot in enumerate(self._cluster.slots) if slot.node == node]
+        return [number for number, slot in enumerate(self._cluster.all_slots) if slot.node == node]
 
     # ── steps ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start(self, slot: int) -> SlurmStep:
-        node = self._cluster.slots[slot].node
+        node = self._cluster.all_slots[slot].node
         request = self._requests[node]
         printed = self._logs / f"slot{slot}.log"
         command = step_command(self._targets[node], request, slot, self._trial, printed)
@@ -294,7 +294,7 @@ class SlurmWorkers:
         if hold.node in self._targets:
             return self._lose(hold.node)
         self._close(self._holds.pop(hold.node)).end()
-        why = f"Slurm grants no job for {self._cluster.nodes[hold.node]}: {hold.pipe.last_words()}"
+        why = f"Slurm grants no job for {self._cluster.names[hold.node]}: {hold.pipe.last_words()}"
         if not self._begun:
             raise CannotStart(why)
         log.warning("%s; the run continues without it", why)

@@ -5,10 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rota.core.cluster import LARGEST
+from rota.core.cluster import LARGEST, Cluster, Slot
 from rota.core.errors import ConfigError
 from rota.core.limits import at_least
-from rota.core.population.cluster import PopulationCluster, Slot
 from rota.execution.engine import WorkerSetup
 from rota.execution.slurm import SlurmWorkers
 from rota.execution.slurm_commands import Host, NodeRequest, Queue, StepTarget, hosts_inside
@@ -81,7 +80,7 @@ class SlurmConfig:
         at_least(0, finite=True, patience_s=self.patience_s)
         self.cluster()
 
-    def cluster(self) -> PopulationCluster:
+    def cluster(self) -> Cluster:
         """Return the cluster; its nodes have names of their own, as Slurm may grant others each time."""
         names: list[str] = []
         slots: list[Slot] = []
@@ -90,7 +89,7 @@ class SlurmConfig:
                 device = "gpu" if group.gres.startswith(GPUS) else "cpu"
                 slots += [Slot(len(names), group.speed, device=device)] * group.slots
                 names.append(_free_name(group, names))
-        return PopulationCluster(tuple(slots), tuple(names))
+        return Cluster.of_slots(tuple(slots), tuple(names))
 
     def requests(self) -> list[NodeRequest]:
         """Return the requirements of each node."""
@@ -99,7 +98,7 @@ class SlurmConfig:
     def check(self) -> None:
         """Do nothing: only Slurm knows what there is."""
 
-    def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> SlurmWorkers:
+    def workers(self, cluster: Cluster, setup: WorkerSetup) -> SlurmWorkers:
         """Return workers in the present allocation, or in a job per node."""
         queue, hello, logs = Queue(self.arguments, self.patience_s), setup.hello(), setup.paths.logs
         allocated = self._allocated(os.environ)

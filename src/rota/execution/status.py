@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rota.config.bind import facts
+from rota.core.cluster import Cluster, Slot
 from rota.core.errors import InputError
-from rota.core.population.cluster import PopulationCluster, Slot
 from rota.core.population.events import (
     Assign,
     Clone,
@@ -301,7 +301,7 @@ def read_status(file: Path) -> tuple[PopulationStatus, str]:
 
 def _ledger(body: Mapping[str, Any]) -> Ledger:
     frame = parse_frame(body)
-    cluster = PopulationCluster(tuple(Slot(node) for node in frame.slots), tuple(frame.nodes))
+    cluster = Cluster.of_slots(tuple(Slot(node) for node in frame.slots), tuple(frame.nodes))
     return Ledger(frame.run, cluster, frame.hypers, frame.terms.target)
 
 

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
+from rota.core.intervals import mean_interval
 from rota.figures.grid_runs import GridMetric, GridRun, ParameterGrid
 from rota.figures.groups import DrawnFigure, Options
 from rota.figures.page import INK, footer, log_durations, new_page, plain, unit_for
-from rota.results.metrics import mean_interval
 from rota.results.parameters import in_order, is_number, value_of
 
 DECADE = 10.0

@@ -16,6 +16,7 @@ from rota.core.cluster import Cluster
 from rota.core.costs import CostModel
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.failures import Failures
+from rota.core.intervals import mean_interval
 from rota.core.placement import Types
 from rota.library.inputs import NamedPolicy, named_policy, seeds_of, table_of
 from rota.library.processes import Workers, call_all, check_workers, progress_bar
@@ -30,7 +31,7 @@ from rota.library.simulate import (
     digest,
 )
 from rota.results.folder import RunFolder
-from rota.results.metrics import Metrics, MetricsRow, mean_interval
+from rota.results.metrics import Metrics, MetricsRow
 from rota.results.metrics import table as text_table
 from rota.results.run import read_run
 from rota.simulator.jobs import Simulation, simulate, warm_up

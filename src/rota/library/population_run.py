@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rota.core.errors import InputError
+from rota.core.intervals import mean_interval
 from rota.library import frames as frames
 from rota.library.run import html_of
 from rota.results.folder import PopulationFolder
-from rota.results.metrics import mean_interval
 from rota.results.population.repetition import Repetition
 from rota.results.population.run import PopulationRecord as Record
 from rota.results.population.run import read_population, write_population

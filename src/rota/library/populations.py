@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from rota.library.inputs import files_behind, seeds_of, settings, table_of, whol
 from rota.library.population_run import PopulationRun
 from rota.library.spaces import as_starts
 from rota.policies.allocation import registry as allocations
-from rota.policies.allocation.registry import ALLOCATIONS, allocation_class, named
+from rota.policies.allocation.registry import allocation_class, named
 from rota.policies.config import PRESETS, PolicyChoice, TrialsConfig
 from rota.policies.evolution import registry as evolutions
 from rota.policies.evolution.pbt import Pbt
@@ -39,7 +40,7 @@ from rota.simulator.landscapes import BATCH
 from rota.simulator.population import PopulationScenario, SimulatedPopulation, simulate_trials
 from rota.simulator.population_config import PopulationsConfig
 
-KNOWN = (*ALLOCATIONS, *PRESETS, *EVOLUTIONS, *GROWTHS)
+KNOWN = (*allocations.REGISTRY.known, *PRESETS, *EVOLUTIONS, *GROWTHS)
 """Names of policies that have options."""
 NAMES = ("allocation", "allocations", "evolution", "growth")
 """Keys of a configuration that name classes, perhaps in files."""
@@ -96,7 +97,7 @@ class _Chosen(NamedTuple):
 
 def option_classes() -> dict[str, Any]:
     """Return the class whose fields are the options, by name of the policy."""
-    classes = {name: allocation_class(name) for name in ALLOCATIONS}
+    classes = {name: allocation_class(name) for name in allocations.REGISTRY.known}
     classes |= dict.fromkeys(PRESETS, Preset)
     classes |= {name: growth_class(name) for name in GROWTHS if name != "agent"} | {"agent": AgentOptions}
     return classes | {name: evolution_class(name) for name in EVOLUTIONS}
@@ -344,7 +345,9 @@ def summarised(
         population=config.population.said(),
         cluster=config.cluster_name(),
         target=config.population.target if math.isfinite(config.population.target) else None,
-        slots=tuple(SlotInfo(cluster.nodes[slot.node], slot.device, slot.speed) for slot in cluster.slots),
+        slots=tuple(
+            SlotInfo(cluster.names[slot.node], slot.device, slot.speed) for slot in cluster.all_slots
+        ),
         repetitions=tuple(repetitions),
     )
 
@@ -405,20 +408,30 @@ def _slots(cluster: Any) -> dict[str, Any]:
         if not speeds:
             raise InputError("the cluster has no slots; give at least one speed")
         return {"slots": speeds}
-    if cluster.changes or cluster.slots_per_gpu > 1:
-        raise InputError("the cluster has nodes that come and go, or fractions of GPUs; say so in `settings`")
-    slots = [
-        {
-            "count": node.slots,
-            "speed": cluster.speed("default", node.kind),
-            "node": f"node{number}",
-            "switch": node.switch,
-            "device": node.kind,
-            "speeds": {m: s for m, s in cluster.speeds.get(node.kind, {}).items() if m != "default"},
-        }
-        for number, node in enumerate(cluster.nodes)
-    ]
-    return {"cluster": GIVEN, "clusters": {GIVEN: {"slots": slots}}}
+    if cluster.slots_per_gpu > 1:
+        raise InputError("the cluster has fractions of GPUs; give the slots that trials are to have")
+    names, nodes = cluster.names, cluster.nodes
+    found = {
+        "slots": [
+            {
+                "count": len(list(same)),
+                "speed": slot.speed,
+                "node": names[slot.node],
+                "switch": nodes[slot.node].switch,
+                "device": slot.device,
+                "speeds": dict(slot.speeds),
+            }
+            for slot, same in groupby(cluster.all_slots)
+        ],
+        "changes": [
+            {"at_s": change.at_s, "node": names[change.node], "what": "join" if change.joins else "leave"}
+            for change in cluster.changes
+        ],
+        "slowdowns": [
+            {"at_s": each.at_s, "node": names[each.node], "factor": each.factor} for each in cluster.slowdowns
+        ],
+    }
+    return {"cluster": GIVEN, "clusters": {GIVEN: found}}
 
 
 def _digest(config: PopulationsConfig, chosen: Variant, seeds: Sequence[int]) -> str:

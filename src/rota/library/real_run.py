@@ -288,9 +288,11 @@ class RealRun(RunInFolder):
             allocation=self.order.variant.name,
             evolution=self.order.variant.evolution,
             population=config.population.said(),
-            cluster=f"{config.backend}: {len(found.slots)} slots",
+            cluster=f"{config.backend}: {found.slots} slots",
             target=target if math.isfinite(target) else None,
-            slots=tuple(SlotInfo(found.nodes[slot.node], slot.device, slot.speed) for slot in found.slots),
+            slots=tuple(
+                SlotInfo(found.names[slot.node], slot.device, slot.speed) for slot in found.all_slots
+            ),
             repetitions=tuple(repetitions),
             mode=config.mode,
         )

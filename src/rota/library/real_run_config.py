@@ -5,7 +5,7 @@ from typing import Literal
 
 from rota.core.errors import ConfigError
 from rota.core.limits import above, at_least
-from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.costs import AssignmentCosts
 from rota.execution.engine import Engine
 from rota.execution.local import LocalConfig
 from rota.execution.ray_config import RayConfig

@@ -11,7 +11,7 @@ from rota.core.errors import ConfigError, unknown
 from rota.core.population.events import Hyper
 from rota.core.population.view import Terms
 from rota.core.registry import is_outside
-from rota.policies.allocation.registry import ALLOCATIONS, MODES, NAMED
+from rota.policies.allocation.registry import MODES, NAMED, REGISTRY
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.registry import EVOLUTIONS
 from rota.policies.growth.registry import GROWTHS
@@ -158,5 +158,5 @@ def check_names(allocations: Iterable[str], evolution: str, growth: str = "never
     if evolution not in EVOLUTIONS and not is_outside(evolution):
         raise ConfigError(unknown("evolution", evolution, EVOLUTIONS))
     for name in allocations:
-        if name not in ALLOCATIONS and name not in PRESETS and not is_outside(name):
-            raise ConfigError(unknown("allocation", name, (*ALLOCATIONS, *PRESETS)))
+        if name not in REGISTRY.known and name not in PRESETS and not is_outside(name):
+            raise ConfigError(unknown("allocation", name, (*REGISTRY.known, *PRESETS)))

@@ -25,6 +25,7 @@ class NodesRecord:
     slots: int
     switch: int
     kind: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ def record_of(cluster: Cluster) -> dict[str, Any]:
 def cluster_of(found: ClusterRecord) -> Cluster:
     """Return the cluster of a record. Raises InputError if there can be no such cluster."""
     return Cluster(
-        nodes=expand_kinds((row.count, Node(row.slots, row.switch, row.kind)) for row in found.nodes),
+        nodes=expand_kinds(
+            (row.count, Node(row.slots, row.switch, row.kind, row.name)) for row in found.nodes
+        ),
         slots_per_gpu=found.slots_per_gpu,
         cross_node=found.cross_node,
         cross_switch=found.cross_switch,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from rota.core.population.cluster import PopulationCluster
+from rota.core.cluster import Cluster
 from rota.core.population.events import Cloned, Event, Grown, Hyper, Reported
 from rota.core.population.view import Work
 
@@ -47,7 +47,7 @@ def work_done(events: Sequence[Event], hypers: Sequence[Hyper], work: Work) -> D
     return done
 
 
-def bound_of_s(done: Done, cluster: PopulationCluster) -> float:
+def bound_of_s(done: Done, cluster: Cluster) -> float:
     """Return the lower bound for this work, if trials could migrate at any time for free.
 
     If slots are not equally good at all kinds of trials, work is weighted by how slow slots are with its kind
@@ -66,9 +66,9 @@ def unequal_bound_s(works_s: Sequence[float], speeds: Sequence[float]) -> float:
     return bound_s(list(accumulate(sorted(works_s, reverse=True))), speeds)
 
 
-def best_speeds(cluster: PopulationCluster, kind: str) -> list[float]:
+def best_speeds(cluster: Cluster, kind: str) -> list[float]:
     """Return the highest speed that each slot ever has with a kind of trial."""
     factors = [1.0] * len(cluster.nodes)
     for slowdown in cluster.slowdowns:
         factors[slowdown.node] = min(factors[slowdown.node], slowdown.factor)
-    return [slot.speed_of(kind) / factors[slot.node] for slot in cluster.slots]
+    return [slot.speed_of(kind) / factors[slot.node] for slot in cluster.all_slots]

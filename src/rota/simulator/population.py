@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.cluster import Cluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import Landscape, PopulationEngine
 from rota.core.population.events import Event, Hyper
 from rota.core.population.policies import compiled_allocation
@@ -20,7 +21,7 @@ class PopulationScenario:
     """Everything about a simulated population except the policy."""
 
     hypers: tuple[Hyper, ...]
-    cluster: PopulationCluster
+    cluster: Cluster
     terms: Terms = field(default_factory=Terms)
     costs: AssignmentCosts = field(default_factory=AssignmentCosts)
     noise: TimingNoise = field(default_factory=TimingNoise)
@@ -46,7 +47,7 @@ class SimulatedPopulation:
 
 def engine_for(scene: PopulationScenario, landscape: Landscape, seed: int = 0) -> PopulationEngine:
     """Return an engine at the beginning of a simulation."""
-    trials, slots, overhead = len(scene.hypers), len(scene.cluster.slots), scene.overhead
+    trials, slots, overhead = len(scene.hypers), len(scene.cluster.all_slots), scene.overhead
     for trial, hyper in enumerate(scene.hypers):
         landscape.begin(trial, hyper)
     engine = PopulationEngine(scene.hypers, scene.cluster, scene.terms, scene.costs, landscape, seed)

@@ -11,10 +11,10 @@ from typing import Literal
 
 import numpy as np
 
-from rota.core.cluster import LARGEST, NodeChange
+from rota.core.cluster import LARGEST, Cluster, NodeChange, Slot, Slowdown
 from rota.core.errors import ConfigError, unknown
 from rota.core.files import located
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import Landscape
 from rota.core.population.events import Event, Hyper
 from rota.policies.allocation.registry import ALLOCATIONS
@@ -89,11 +89,11 @@ class SlotsConfig:
     def __post_init__(self) -> None:
         self.build()
 
-    def build(self) -> PopulationCluster:
+    def build(self) -> Cluster:
         """Return the slots as trials use them. Raises ConfigError if they are wrong."""
         return self.spanned(self.apart())
 
-    def apart(self) -> PopulationCluster:
+    def apart(self) -> Cluster:
         """Return the single slots, however many a trial takes."""
         named = {group.node for group in self.slots}
         numbers: dict[str, int] = {}
@@ -109,7 +109,7 @@ class SlotsConfig:
                     raise ConfigError(f"slots: {node} is at two switches; give its slots the same")
                 slots.append(Slot(numbers[node], group.speed, group.speeds, group.device))
         nodes = tuple(numbers)
-        return PopulationCluster(
+        return Cluster.of_slots(
             tuple(slots),
             nodes,
             tuple(switches),
@@ -117,7 +117,7 @@ class SlotsConfig:
             tuple(Slowdown(s.at_s, _number(nodes, s.node), s.factor) for s in self.slowdowns),
         )
 
-    def spanned(self, cluster: PopulationCluster) -> PopulationCluster:
+    def spanned(self, cluster: Cluster) -> Cluster:
         """Return the slots grouped as trials use them."""
         return cluster.spanned(self.per_trial, self.efficiency)
 
@@ -242,8 +242,8 @@ class PopulationConfig(TrialsConfig):
         return min((int(setting.steps[0]) for setting in settings), default=0)
 
     def predict_speeds(
-        self, cluster: PopulationCluster, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()
-    ) -> PopulationCluster:
+        self, cluster: Cluster, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()
+    ) -> Cluster:
         """Return the cluster with a speed for each kind of trial that profiles can predict.
 
         Kinds are those that trials start with, those that were recorded, and those of further batch sizes.
@@ -369,11 +369,9 @@ class PopulationsConfig:
             raise ConfigError(f"cluster: {unknown('cluster', self.cluster, self.clusters)}{how}")
         self.population_cluster()
 
-    def population_cluster(self) -> PopulationCluster:
+    def population_cluster(self) -> Cluster:
         """Return the slots and nodes, without predicted speeds."""
-        return (
-            self.clusters[self.cluster].build() if self.cluster else PopulationCluster.of(self.slots or NINE)
-        )
+        return self.clusters[self.cluster].build() if self.cluster else Cluster.of_speeds(self.slots or NINE)
 
     def scene(self, seed: int, batch_sizes: Sequence[float] = ()) -> PopulationScenario:
         """Return the scenario of a seed, for any allocation; evolution may lead to these batch sizes."""
@@ -389,7 +387,7 @@ class PopulationsConfig:
             overhead=self.population.recorded_overhead() if self.overhead is None else self.overhead,
         )
 
-    def _predicted(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> PopulationCluster:
+    def _predicted(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> Cluster:
         """Return the slots with speeds from profiles, predicted before slots are grouped."""
         if not self.cluster:
             return self.population.predict_speeds(self.population_cluster(), hypers, batch_sizes)

@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from rota.core.cluster import Cluster, Slot
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import PopulationCluster, Slot
 from rota.policies.allocation.predict import Predictor, StepTimeQuery
 from rota.recordings.curve import Curves
 from rota.recordings.devices import DeviceSpeeds
@@ -42,9 +42,9 @@ class SlotSpeeds(ABC):
     def speed(self, kind: TrialKind, device: str) -> float:
         """Return the speed of a device with a kind of trial."""
 
-    def fill_in(self, cluster: PopulationCluster, kinds: Mapping[str, TrialKind]) -> PopulationCluster:
+    def fill_in(self, cluster: Cluster, kinds: Mapping[str, TrialKind]) -> Cluster:
         """Return the cluster with a speed for each kind that has none, on slots whose device was profiled."""
-        return replace(cluster, slots=tuple(self._filled(slot, kinds) for slot in cluster.slots))
+        return replace(cluster, each_slot=tuple(self._filled(slot, kinds) for slot in cluster.all_slots))
 
     def _filled(self, slot: Slot, kinds: Mapping[str, TrialKind]) -> Slot:
         if slot.device not in self.devices:

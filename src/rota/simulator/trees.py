@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from rota.core.cluster import Cluster, Slot
 from rota.core.errors import InputError
 from rota.core.network import NOTHING, Structure
-from rota.core.population.cluster import PopulationCluster, Slot
 from rota.core.population.events import Hyper
 from rota.core.population.trees import TreeNodes, TreeOutcomes
 from rota.core.population.view import Terms
@@ -103,7 +103,7 @@ class TreeSet:
             found += float(nodes.node_seconds[at])
         return found
 
-    def with_speeds(self, cluster: PopulationCluster, profiles: Profiles) -> PopulationCluster:
+    def with_speeds(self, cluster: Cluster, profiles: Profiles) -> Cluster:
         """Return a cluster whose slots have the measured speeds of their devices with each network.
 
         A slot with the device `cpu` has the speed that it gives, and one with the device on which a tree was
@@ -125,12 +125,12 @@ class TreeSet:
             }
             return replace(slot, speeds={**found, **slot.speeds})
 
-        return replace(cluster, slots=tuple(map(filled, cluster.slots)))
+        return replace(cluster, each_slot=tuple(map(filled, cluster.all_slots)))
 
-    def measured_on(self, cluster: PopulationCluster) -> str:
+    def measured_on(self, cluster: Cluster) -> str:
         """Return where the seconds come from: `measured on v100`, or `scaled from CPU`."""
         recorded = {tree.provenance.device for tree in self.trees}
-        devices = {slot.device for slot in cluster.slots}
+        devices = {slot.device for slot in cluster.all_slots}
         if all(any(device.lower() in each.lower() for each in recorded) for device in devices):
             return f"measured on {', '.join(sorted(devices))}"
         gpu = any("cuda" in each.lower() or "nvidia" in each.lower() for each in recorded)

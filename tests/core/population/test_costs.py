@@ -5,7 +5,7 @@ from math import inf, nan
 import pytest
 
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.costs import AssignmentCosts
 
 
 def test_a_move_takes_latency_and_size_over_bandwidth():

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from rota.core.cluster import NodeChange
+from rota.core.cluster import Cluster, NodeChange, Slot, Slowdown
 from rota.core.errors import IllegalPlan
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Continue
 from rota.core.population.outcomes import outcomes_of
 from rota.core.population.stepping import ASSIGN, REVIEW
@@ -19,7 +19,7 @@ from rota.simulator.population import PopulationScenario, drive_population, engi
 
 TROUBLED = PopulationScenario(
     hypers=({},) * 9,
-    cluster=PopulationCluster(
+    cluster=Cluster.of_slots(
         tuple(Slot(node, speed) for node, speed in ((0, 1.0), (0, 0.7), (1, 2.0), (2, 0.2))),
         changes=(NodeChange(9.0, 1, joins=False), NodeChange(15.0, 1, joins=True)),
         slowdowns=(Slowdown(7.0, 0, 1.5),),
@@ -91,7 +91,7 @@ def test_from_a_snapshot_on_everything_is_as_it_was(name):
 
 
 def test_it_asks_to_review_before_it_asks_to_assign():
-    scene = PopulationScenario(({},) * 2, PopulationCluster.of([1.0]), Terms(10, 20))
+    scene = PopulationScenario(({},) * 2, Cluster.of_speeds([1.0]), Terms(10, 20))
     engine, policy = engine_for(scene, Equal(0.1)), PopulationPolicy(allocation_class("fifo")())
     asked = []
     while question := engine.advance():
@@ -107,7 +107,7 @@ def test_it_asks_to_review_before_it_asks_to_assign():
 
 
 def test_a_trial_that_is_not_reviewed_is_an_error_and_then_can_be():
-    scene = PopulationScenario(({},), PopulationCluster.of([1.0]), Terms(10, 20))
+    scene = PopulationScenario(({},), Cluster.of_speeds([1.0]), Terms(10, 20))
     engine, policy = engine_for(scene, Equal(0.1)), PopulationPolicy(allocation_class("fifo")())
     assert engine.advance() == ASSIGN
     for decision in policy.answer(ASSIGN, engine):

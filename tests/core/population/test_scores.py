@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rota.core.cluster import Slot
 from rota.core.errors import InputError
-from rota.core.population.cluster import Slot
 from rota.core.population.scores import (
     Score,
     ScoredDevice,
@@ -159,8 +159,8 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
 def test_a_node_has_a_slot_per_bundle_that_fits_and_cpus_come_before_gpus():
     scores = {A: Score(8, 10.0), B: Score(4, 3.0), A_GPU: Score(1, 67.0)}
     cluster, notes = cluster_of(scores, cpus={"node_b_1": 7, "10.0.0.1": 20}, gpus={"10.0.0.1": 2})
-    assert cluster.nodes == ("node_b_1", "10.0.0.1")
-    assert cluster.slots == (
+    assert cluster.names == ("node_b_1", "10.0.0.1")
+    assert cluster.all_slots == (
         Slot(0, 3.0),  # 7 cores are one bundle of 4
         Slot(1, 10.0),  # 20 cores are two bundles of 8, each as fast as the score says
         Slot(1, 10.0),
@@ -172,8 +172,8 @@ def test_a_node_has_a_slot_per_bundle_that_fits_and_cpus_come_before_gpus():
 
 def test_without_totals_each_entry_is_one_slot():
     cluster, notes = cluster_of({A: Score(8, 10.0), B: Score(4, 3.0), A_GPU: Score(2, 67.0)})
-    assert cluster.nodes == ("10.0.0.1", "node_b_1")
-    assert cluster.slots == (Slot(0, 10.0), Slot(0, 67.0, device="gpu"), Slot(1, 3.0))
+    assert cluster.names == ("10.0.0.1", "node_b_1")
+    assert cluster.all_slots == (Slot(0, 10.0), Slot(0, 67.0, device="gpu"), Slot(1, 3.0))
     assert notes == ()
 
 
@@ -182,8 +182,8 @@ def test_what_can_do_no_work_gets_no_slot_and_a_note_says_why():
     scores = {A: Score(8, 0.0), B: Score(4, 3.0), A_GPU: Score(2, 67.0), gone: Score(1, 1.0)}
     totals = {"10.0.0.1": 8, "node_b_1": 4, "new": 12}
     cluster, notes = cluster_of(scores, cpus=totals, gpus={"10.0.0.1": 1})
-    assert cluster.nodes == ("node_b_1",)
-    assert cluster.slots == (Slot(0, 3.0),)
+    assert cluster.names == ("node_b_1",)
+    assert cluster.all_slots == (Slot(0, 3.0),)
     assert notes == (
         "10.0.0.9 CPU: scored, but not in the cluster; left out",
         "10.0.0.1 CPU: score 0 is not above 0; left out",

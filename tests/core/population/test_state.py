@@ -5,8 +5,9 @@ from math import inf, isnan, nan
 import numpy as np
 import pytest
 
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, IllegalPlan
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import (
     Assign,
@@ -46,7 +47,7 @@ def state_of(trials=4, slots=2, terms=None, costs=None, hypers=None):
     terms = terms or Terms(interval=10, steps=30)
     state = PopulationEngine(
         hypers or [{}] * trials,
-        PopulationCluster.of([1.0] * slots),
+        Cluster.of_speeds([1.0] * slots),
         terms,
         costs or AssignmentCosts(),
         Trials(),
@@ -433,13 +434,13 @@ def test_terms_that_cannot_be_are_refused(wrong, complaint):
 
 def test_a_population_has_at_least_one_trial():
     with pytest.raises(ConfigError, match="population: no trials; give at least one"):
-        PopulationEngine([], PopulationCluster.of([1.0]), Terms(), AssignmentCosts(), Trials())
+        PopulationEngine([], Cluster.of_speeds([1.0]), Terms(), AssignmentCosts(), Trials())
 
 
 def test_what_evolution_draws_from_depends_on_the_seed_alone():
     draws = [
         PopulationEngine(
-            [{}], PopulationCluster.of([1.0]), Terms(), AssignmentCosts(), Trials(), seed
+            [{}], Cluster.of_speeds([1.0]), Terms(), AssignmentCosts(), Trials(), seed
         ).random.random(3)
         for seed in (5, 5, 6)
     ]

@@ -16,9 +16,8 @@ from gymnasium.utils.env_checker import check_env
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env as check_for_stable_baselines
 
-from rota.core.cluster import NodeChange
+from rota.core.cluster import Cluster, NodeChange
 from rota.core.errors import ConfigError, InputError
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.view import Terms
 from rota.learning.placement.cases import STEP_S, CaseDistribution
 from rota.learning.placement.environment import ID, PlacementEnv
@@ -31,7 +30,7 @@ from rota.simulator.population import PopulationScenario, simulate_trials
 
 SMALL = {"slots": (3, 3), "trials": (4, 4), "intervals": (3, 3)}
 MIDDLE = {"slots": (3, 6), "trials": (6, 12), "intervals": (3, 6)}
-TWO_BY_TWO = PopulationScenario(({}, {}), PopulationCluster.of([1.0, 1.0]), Terms(50, 100))
+TWO_BY_TWO = PopulationScenario(({}, {}), Cluster.of_speeds([1.0, 1.0]), Terms(50, 100))
 """A step takes 0.02 s, so an interval takes 1 s and each of the two trials 2 s. So does all, at least."""
 QUARTER, ONE, TWO, FOUR = (1 + INTERVALS.tolist().index(length) for length in (0.25, 1.0, 2.0, 4.0))
 """Actions: assignments of so many intervals."""
@@ -104,7 +103,7 @@ def test_a_reward_for_steps_is_for_the_time_until_the_next_decision():
 
 def test_time_before_the_first_decision_counts():
     """The only slot joins after 3 s; two trials take it 4 s, which is the least."""
-    late = PopulationCluster(PopulationCluster.of([1.0]).slots, changes=(NodeChange(3.0, 0, joins=True),))
+    late = Cluster.of_slots(Cluster.of_speeds([1.0]).all_slots, changes=(NodeChange(3.0, 0, joins=True),))
     for reward in ("makespan", "steps"):
         env = PlacementEnv(replace(TWO_BY_TWO, cluster=late), reward=reward)
         assert env.reset()[1]["now_s"] == 3.0

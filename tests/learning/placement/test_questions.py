@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rota.core.cluster import NodeChange
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
+from rota.core.cluster import Cluster, NodeChange, Slot, Slowdown
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.view import Terms
 from rota.learning.placement.cases import CaseDistribution, PlacementCase
 from rota.learning.placement.environment import PlacementQuestion, PlacementQuestions
@@ -21,7 +21,7 @@ from rota.simulator.population import PopulationScenario, simulate_trials
 WEIGHTS = Scorer(hidden=8, seed=3).weights
 TROUBLED = PopulationScenario(
     hypers=({},) * 7,
-    cluster=PopulationCluster(
+    cluster=Cluster.of_slots(
         tuple(Slot(node, speed) for node, speed in ((0, 1.0), (0, 0.7), (1, 2.0), (2, 0.2))),
         changes=(NodeChange(2.0, 1, joins=False), NodeChange(5.0, 1, joins=True), NodeChange(1.0, 2, True)),
         slowdowns=(Slowdown(3.0, 0, 1.5),),
@@ -103,7 +103,7 @@ def itself(due: PlacementQuestion) -> int:
 
 
 def test_the_shortest_list_is_nearest_to_leaving_the_only_slot_idle():
-    due = PlacementQuestions(PlacementCase(PopulationScenario(({},) * 3, PopulationCluster.of([1.0])))).due
+    due = PlacementQuestions(PlacementCase(PopulationScenario(({},) * 3, Cluster.of_speeds([1.0])))).due
     assert not due.allowed[NOTHING]
     nearest = due.nearest(NOTHING)
     assert 1 <= nearest <= LISTS

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.cluster import Cluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Assign, Continue, Idled, Joined, Reported
 from rota.core.population.view import Terms
@@ -47,11 +48,11 @@ def population() -> Callable[..., PopulationEngine]:
 
     def build(
         trials: int,
-        slots: PopulationCluster | list[float],
+        slots: Cluster | list[float],
         costs: AssignmentCosts | None = None,
         **terms: Any,
     ) -> PopulationEngine:
-        cluster = slots if isinstance(slots, PopulationCluster) else PopulationCluster.of(slots)
+        cluster = slots if isinstance(slots, Cluster) else Cluster.of_speeds(slots)
         state = PopulationEngine(
             [{}] * trials, cluster, Terms(**terms), costs or AssignmentCosts(), Equal(0.01)
         )

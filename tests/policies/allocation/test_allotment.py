@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota.core.population.cluster import PopulationCluster, Slot
+from rota.core.cluster import Cluster, Slot
 from rota.policies.allocation.allotment import gpa, original_shares, shares, spa
 
 
@@ -43,7 +43,7 @@ def test_everyone_gets_one_in_gpa_if_there_are_enough():
 
 def test_a_node_shares_its_trials_among_its_slots(population):
     """The original gives each of the two slots of the first node what the node should have in all."""
-    cluster = PopulationCluster((Slot(0, 2.0), Slot(0, 2.0), Slot(1, 2.0)))
+    cluster = Cluster.of_slots((Slot(0, 2.0), Slot(0, 2.0), Slot(1, 2.0)))
     view = population(12, cluster)
     assert shares(view, "gpa") == [4, 4, 4]
     assert original_shares(view, "gpa") == [6, 6, 6]
@@ -59,5 +59,5 @@ def test_what_is_not_there_gets_nothing(population):
 
 def test_devices_of_a_node_are_apart_in_the_original_and_processors_come_first(population):
     """Of 2 trials for three entries of equal score, the first two entries get one: both processors."""
-    cluster = PopulationCluster((Slot(0), Slot(0, device="gpu"), Slot(1)))
+    cluster = Cluster.of_slots((Slot(0), Slot(0, device="gpu"), Slot(1)))
     assert original_shares(population(2, cluster), "gpa") == [1, 0, 1]

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from rota.core.cluster import NodeChange
+from rota.core.cluster import Cluster, NodeChange, Slot, Slowdown
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Reported
 from rota.core.population.stepping import ASSIGN
 from rota.core.population.view import Terms
@@ -41,7 +41,7 @@ def scene_of(seed):
         for node in range(nodes)
         for speed in np.exp(rng.uniform(-2.0, 2.0, int(rng.integers(1, 3))))
     )
-    cluster = PopulationCluster(
+    cluster = Cluster.of_slots(
         slots,
         switches=tuple(int(switch) for switch in rng.integers(0, 2, nodes)),
         changes=tuple(changes_of(rng, nodes)),
@@ -136,12 +136,11 @@ FAKES = ("torch", "ray", "tensorflow", "gymnasium")
 
 ASK = """
 import sys
-from rota.core.population.cluster import PopulationCluster
 from rota.policies.allocation.registry import allocation_class
 from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
 from rota.simulator.population import PopulationScenario, simulate_trials
-scene = PopulationScenario(({{}},) * 4, PopulationCluster.of([1.0, 3.0]))
+scene = PopulationScenario(({{}},) * 4, Cluster.of_speeds([1.0, 3.0]))
 simulate_trials(scene, Equal(0.01), PopulationPolicy(allocation_class({name!r})()))
 print(*sys.modules)
 """

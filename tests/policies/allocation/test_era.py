@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.cluster import NodeChange
+from rota.core.cluster import Cluster, NodeChange, Slot
 from rota.core.errors import ConfigError, Stuck
-from rota.core.population.cluster import PopulationCluster, Slot
 from rota.policies.allocation.era import Era
 from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
@@ -75,7 +74,7 @@ def test_the_stage_does_not_depend_on_the_population_or_the_interval(
 
 def test_the_slots_of_a_node_do_not_take_everything(population, lists):
     """Two slots on the first node and one on the second: in the original the third is left with nothing."""
-    cluster = PopulationCluster((Slot(0, 10.0), Slot(0, 10.0), Slot(1, 10.0)))
+    cluster = Cluster.of_slots((Slot(0, 10.0), Slot(0, 10.0), Slot(1, 10.0)))
     assert lists(population(20, cluster), Era(original=True)) == {0: [*range(10)], 1: [*range(10, 20)]}
     ours = lists(population(20, cluster), Era())
     assert [len(ours[slot]) for slot in range(3)] == [6, 7, 7]
@@ -84,7 +83,7 @@ def test_the_slots_of_a_node_do_not_take_everything(population, lists):
 def test_slots_without_a_share_do_not_stop_a_run():
     """Three trials for four slots; then the three with shares are lost. In the original nobody is left."""
     lost = tuple(NodeChange(0.5, node, joins=False) for node in (1, 2, 3))
-    scene = PopulationScenario(({},) * 3, replace(PopulationCluster.of([1.0, 2.0, 2.0, 4.0]), changes=lost))
+    scene = PopulationScenario(({},) * 3, replace(Cluster.of_speeds([1.0, 2.0, 2.0, 4.0]), changes=lost))
     with pytest.raises(Stuck, match="3 trials are not done and 1 slots are idle"):
         simulate_trials(scene, Equal(0.01), PopulationPolicy(Era(original=True)))
     assert simulate_trials(scene, Equal(0.01), PopulationPolicy(Era())).state.left == 0

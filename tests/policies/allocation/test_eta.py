@@ -2,8 +2,8 @@
 
 import pytest
 
+from rota.core.cluster import Cluster
 from rota.core.errors import Stuck
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import NodeFailed, Retire
 from rota.core.population.view import Terms
 from rota.policies.allocation.eta import Eta
@@ -114,7 +114,7 @@ def test_the_original_goes_by_the_last_list_alone(measured, lists, done):
 
 def test_slots_without_a_share_do_not_stop_a_run():
     """Three trials, four slots: the first has no share, and the original's round ends with it."""
-    scene = PopulationScenario(({},) * 3, PopulationCluster.of([1.0, 2.0, 2.0, 4.0]))
+    scene = PopulationScenario(({},) * 3, Cluster.of_speeds([1.0, 2.0, 2.0, 4.0]))
     with pytest.raises(Stuck, match="3 trials are not done and 4 slots are idle"):
         simulate_trials(scene, Equal(0.01), PopulationPolicy(Eta(original=True)))
     assert simulate_trials(scene, Equal(0.01), PopulationPolicy(Eta())).state.left == 0
@@ -124,7 +124,7 @@ def test_a_report_of_a_slot_that_is_given_up_starts_a_list_elsewhere():
     """Three trials of two intervals. The slow slot is given up, reports at 50 s, and its trial goes on."""
     policy = PopulationPolicy(Eta(original=True), retirement=RetireSlowest(1, original=True))
     done = simulate_trials(
-        PopulationScenario(({},) * 3, PopulationCluster.of([10.0, 1.0]), Terms(50, 100)), Equal(1.0), policy
+        PopulationScenario(({},) * 3, Cluster.of_speeds([10.0, 1.0]), Terms(50, 100)), Equal(1.0), policy
     )
     assert (done.state.left, done.makespan_s) == (0, pytest.approx(55.0))
 

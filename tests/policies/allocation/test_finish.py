@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Assign
 from rota.policies.allocation.finish import (
     ALL_DONE,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Assign, Interval
 from rota.policies.allocation.finish import ALL_DONE, DONE, NOTHING, Outlook
 from rota.policies.allocation.horizon import Slots, divided, most_first, most_owed, too_much

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, Stuck
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Assign, Interval, Stop
 from rota.core.population.view import Terms, TrialStatus
 from rota.policies.allocation.hrfs import Hrfs, original_lag
@@ -147,7 +148,7 @@ def random_population(seed, rising):
     rng = np.random.default_rng(seed)
     trials, slots = int(rng.integers(1, 13)), int(rng.integers(1, 7))
     rates = rng.uniform(0.001, 0.02, trials)
-    cluster = PopulationCluster.of([float(speed) for speed in np.exp(rng.uniform(-2.0, 2.0, slots))])
+    cluster = Cluster.of_speeds([float(speed) for speed in np.exp(rng.uniform(-2.0, 2.0, slots))])
     scene = PopulationScenario(
         tuple({"rate": float(rate)} for rate in rates), cluster, Terms(steps=400, target=0.8)
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Assign, NodeFailed
 from rota.learning.placement.cases import STEP_S, CaseDistribution
 from rota.learning.placement.compare import case_of, shuffled

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.cluster import Cluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Hyper
 from rota.core.population.view import Terms, TrialStatus
@@ -24,9 +25,7 @@ def population() -> Callable[..., PopulationEngine]:
 
     def make(metrics: Sequence[float], hypers: Sequence[Hyper] = (), seed: int = 0) -> PopulationEngine:
         hypers = hypers or [{"lr": 0.1 * (trial + 1)} for trial in range(len(metrics))]
-        state = PopulationEngine(
-            hypers, PopulationCluster.of([1.0]), Terms(), AssignmentCosts(), Equal(), seed
-        )
+        state = PopulationEngine(hypers, Cluster.of_speeds([1.0]), Terms(), AssignmentCosts(), Equal(), seed)
         state.metric[:] = metrics
         reported = ~np.isnan(state.metric)
         state.steps[reported] = state.fresh[reported] = 50

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Hyper, Reported, Stopped, TrialFinished
 from rota.core.population.view import Terms
 from rota.policies.allocation.fifo import FifoAllocation
@@ -117,7 +117,7 @@ def test_it_stops_the_trials_that_the_table_rule_stops_at_the_same_report(seed, 
     hypers: tuple[Hyper, ...] = ({},) * trials
     scene = PopulationScenario(
         hypers,
-        PopulationCluster.of([1.0, 0.7, 2.3]),
+        Cluster.of_speeds([1.0, 0.7, 2.3]),
         Terms(50, 900),
         noise=TimingNoise(noise=0.3, seed=seed),
     )
@@ -132,7 +132,7 @@ def test_on_recorded_curves_it_stops_the_trials_that_the_table_rule_stops():
     recorded = read_curves(CURVES)
     hypers = tuple(each.hyper for each in recorded.settings.values())
     scene = PopulationScenario(
-        hypers, PopulationCluster.of([1.0, 0.7, 2.3]), Terms(50, 1000), noise=TimingNoise(noise=0.1)
+        hypers, Cluster.of_speeds([1.0, 0.7, 2.3]), Terms(50, 1000), noise=TimingNoise(noise=0.1)
     )
     timeline = simulate_trials(
         scene, RecordedLandscape(recorded), PopulationPolicy(FifoAllocation(), Asha())
@@ -145,7 +145,7 @@ def test_on_recorded_curves_it_stops_the_trials_that_the_table_rule_stops():
 def test_most_of_a_large_population_is_stopped():
     curves = np.random.default_rng(1).random((64, 1)).repeat(20, axis=1)
     scene = PopulationScenario(
-        ({},) * 64, PopulationCluster.of([1.0] * 4), Terms(50, 1000), noise=TimingNoise(noise=0.1)
+        ({},) * 64, Cluster.of_speeds([1.0] * 4), Terms(50, 1000), noise=TimingNoise(noise=0.1)
     )
     found = simulate_trials(scene, Drawn(curves.tolist(), 50), PopulationPolicy(FifoAllocation(), Asha()))
     kept = [event.trial for event in found.timeline if isinstance(event, TrialFinished)]

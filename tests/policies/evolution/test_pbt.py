@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import (
     Assign,
@@ -109,7 +110,7 @@ def test_a_kept_ranking_decides_what_sorting_all_trials_decides(trials, happenin
     pbt = Pbt(quantile=quantile, interval=interval, explore=False)
     state = PopulationEngine(
         [{"lr": 0.1 * n} for n in range(trials)],
-        PopulationCluster.of([1.0]),
+        Cluster.of_speeds([1.0]),
         Terms(10, 40),
         AssignmentCosts(),
         Equal(),
@@ -298,7 +299,7 @@ class Watched:
 @pytest.mark.parametrize("report_each", [True, False])
 def test_nobody_who_is_finished_is_judged_and_nobody_twice(slope, drawn, report_each):
     scene = PopulationScenario(
-        drawn(4, 0), PopulationCluster.of([1.0, 0.4]), Terms(10, 60), report_each=report_each
+        drawn(4, 0), Cluster.of_speeds([1.0, 0.4]), Terms(10, 60), report_each=report_each
     )
     evolution = Watched(Pbt())
     found = simulate_trials(scene, slope(), PopulationPolicy(Twice(), evolution))
@@ -311,7 +312,7 @@ def test_a_clone_trains_with_the_weights_of_its_donor_from_its_next_part_on(slop
         {"lr": 0.1, "momentum": 0.0, "batch_size": 64},
         {"lr": 0.2, "momentum": 0.0, "batch_size": 64},
     )
-    scene = PopulationScenario(hypers, PopulationCluster.of([1.0, 2.0]), Terms(10, 30))
+    scene = PopulationScenario(hypers, Cluster.of_speeds([1.0, 2.0]), Terms(10, 30))
     timeline = simulate_trials(scene, slope(), PopulationPolicy(FifoAllocation(), PLAIN)).timeline
     assert [(e.at_s, e.trial, e.donor) for e in timeline if isinstance(e, Cloned)] == [(10.0, 0, 1)]
     reports = [(e.at_s, e.trial, round(e.metric, 6)) for e in timeline if isinstance(e, Reported)]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.config.bind import bind
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Clone, Cloned, Continue, Reported, Stop, Stopped, TrialFinished
 from rota.core.population.view import Terms, TrialStatus
 from rota.policies.allocation.fifo import FifoAllocation
@@ -64,7 +64,7 @@ class TestEveryEvolution:
         terms = Terms(10, 10 * intervals + rest)
         scene = PopulationScenario(
             drawn(trials, seed),
-            PopulationCluster.of(speeds),
+            Cluster.of_speeds(speeds),
             terms,
             noise=TimingNoise(0.2),
             report_each=report_each,
@@ -108,14 +108,14 @@ class TestEveryEvolution:
 
     def test_leaves_the_random_numbers_of_others_alone(self, name, text, slope, drawn):
         before = np.random.get_state()[1].copy()
-        scene = PopulationScenario(drawn(6, 1), PopulationCluster.of([1.0, 0.5]), Terms(10, 80))
+        scene = PopulationScenario(drawn(6, 1), Cluster.of_speeds([1.0, 0.5]), Terms(10, 80))
         evolution = bind(evolution_class(name), tomllib.loads(text))
         simulate_trials(scene, slope(), PopulationPolicy(FifoAllocation(), evolution))
         assert (np.random.get_state()[1] == before).all()
 
 
 def test_clones_happen_where_they_should(slope, drawn):
-    scene = PopulationScenario(drawn(8, 0), PopulationCluster.of([1.0, 0.5]), Terms(10, 300))
+    scene = PopulationScenario(drawn(8, 0), Cluster.of_speeds([1.0, 0.5]), Terms(10, 300))
     found = simulate_trials(
         scene, slope(), PopulationPolicy(FifoAllocation(), bind(evolution_class("pbt"), tomllib.loads(PBT)))
     )

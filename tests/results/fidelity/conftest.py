@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Assigned, Event, Joined, Reported, TrialFinished
 from rota.core.timeline import EVENT, EventKind, Timeline
 from rota.results.fidelity.aligned import PER_INTERVAL, TRIALS, AlignedTimeline, lives_of_trials
@@ -19,7 +18,7 @@ from rota.results.population.run import write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.results.run import write_run
 
-CLUSTER = PopulationCluster.of((1.0, 1.0))
+CLUSTER = Cluster.of_speeds((1.0, 1.0))
 Part = tuple[int, int, int, float, float, float]
 Row = tuple[float, EventKind, int, float, Sequence[int]]
 

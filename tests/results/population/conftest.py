@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.cluster import NodeChange
-from rota.core.population.cluster import PopulationCluster, Slot
+from rota.core.cluster import Cluster, NodeChange, Slot
 from rota.core.population.events import (
     Assigned,
     Cloned,
@@ -20,7 +19,7 @@ from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import PopulationRecord, read_population, write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 
-CLUSTER = PopulationCluster(
+CLUSTER = Cluster.of_slots(
     (Slot(0, 2.0, device="gpu"), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),)
 )
 HYPERS = ({"lr": 0.1, "batch_size": 16}, {"lr": 0.2, "batch_size": 32})
@@ -66,7 +65,7 @@ def repetition(seed: int = 0) -> Repetition:
 
 
 def summary(allocation: str = "era", seeds: int = 2) -> PopulationSummary:
-    slots = tuple(SlotInfo(CLUSTER.nodes[slot.node], slot.device, slot.speed) for slot in CLUSTER.slots)
+    slots = tuple(SlotInfo(CLUSTER.names[slot.node], slot.device, slot.speed) for slot in CLUSTER.all_slots)
     return PopulationSummary(
         allocation, "pbt", "2 trials × 100 steps", "pair", 0.7, slots, tuple(map(repetition, range(seeds)))
     )

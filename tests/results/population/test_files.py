@@ -118,5 +118,9 @@ def test_the_summary_has_averages_first(run):
         "best_accuracy": 0.75,
         "final_accuracy": 0.75,
         "to_target_s": 35.0,
+        "best_three": 0.6875,
+        "test_accuracy": None,
+        "gpu_s": 70.0,
+        "growths": 0.0,
     }
     assert found["batch_sizes"] == {"a": {"16": 300}, "b": {"32": 100}}

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rota.core.population.cluster import PopulationCluster
+from rota.core.cluster import Cluster
 from rota.core.population.events import (
     Assigned,
     Cloned,
@@ -53,7 +53,7 @@ def test_a_slot_that_was_given_up_while_busy_counts_until_its_list_is_done():
         Idled(10.0, 0),
         Retired(10.0, 1),
     ]
-    first, second = usage([*events, Joined(0.0, 1)], PopulationCluster.of([1.0, 1.0]), 40.0)
+    first, second = usage([*events, Joined(0.0, 1)], Cluster.of_speeds([1.0, 1.0]), 40.0)
     assert (first.there_s, first.idle_share) == (10.0, 0.0)
     assert second.there_s == 0.0  # given up before it came
     assert second.idle_share == 0.0
@@ -67,7 +67,7 @@ def test_a_slot_that_was_given_up_and_is_needed_again_is_there_again():
         Reported(30.0, 0, 0, 50, 20.0, 30.0, 0.0, math.nan),
         Idled(30.0, 0),
     ]
-    (slot,) = usage(events, PopulationCluster.of([1.0]), 40.0)
+    (slot,) = usage(events, Cluster.of_speeds([1.0]), 40.0)
     assert (slot.there_s, slot.computing_s, slot.idle_s) == (5.0 + 20.0, 10.0, 15.0)
 
 
@@ -79,7 +79,7 @@ def test_reports_at_the_end_of_a_list_are_counted_by_when_their_training_ended()
         Reported(20.0, 0, 1, 50, 10.0, 20.0, 0.0, math.nan),
         Idled(20.0, 0),
     ]
-    (slot,) = usage(events, PopulationCluster.of([1.0]), 20.0)
+    (slot,) = usage(events, Cluster.of_speeds([1.0]), 20.0)
     assert (slot.computing_s, slot.communicating_s, slot.idle_s) == (18.0, 2.0, 0.0)
 
 
@@ -91,7 +91,7 @@ def test_what_a_failed_part_took_is_lost_and_the_list_goes_on():
         Reported(14.0, 0, 1, 50, 4.0, 14.0, 1.0, math.nan),
         Idled(14.0, 0),
     ]
-    (slot,) = usage(events, PopulationCluster.of([1.0]), 14.0)
+    (slot,) = usage(events, Cluster.of_speeds([1.0]), 14.0)
     assert (slot.lost_s, slot.computing_s, slot.communicating_s, slot.idle_s) == (4.0, 9.0, 1.0, 0.0)
 
 
@@ -123,7 +123,7 @@ def test_the_final_accuracy_is_the_best_of_the_last_reports():
         Cloned(3.0, 1, 1, {}, ()),
     ]
     about = {"seed": 0, "target": math.inf, "lower_bound_s": 1.0, "decisions": 3, "wall_s": 1.0}
-    done = measure(events, [{}, {}], PopulationCluster.of([1.0]), **about)
+    done = measure(events, [{}, {}], Cluster.of_speeds([1.0]), **about)
     assert (done.best_accuracy, done.final_accuracy, done.to_target_s) == (0.9, 0.4, None)
     assert (done.finished, done.stopped) == (1, 1)
     assert done.clones == 0  # a trial that only explores is no clone
@@ -142,5 +142,5 @@ def test_averages_over_the_repetitions(by_hand):
 def test_what_was_never_measured_has_no_average():
     events = [Joined(0.0, 0), Reported(1.0, 0, 0, 1, 0.0, 1.0, 0.0, math.nan), TrialFinished(1.0, 0)]
     about = {"seed": 0, "target": math.inf, "lower_bound_s": 1.0, "decisions": 1, "wall_s": 1.0}
-    done = measure(events, [{}], PopulationCluster.of([1.0]), **about)
+    done = measure(events, [{}], Cluster.of_speeds([1.0]), **about)
     assert (done.best_accuracy, done.final_accuracy, done.to_target_s) == (None, None, None)

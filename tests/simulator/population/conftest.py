@@ -176,7 +176,7 @@ class Referee:
         self.check_overlaps("slot")
         self.check_overlaps("trial")
         trained_s = sum(span.ended_s - span.began_s for span in self.spans)
-        assert trained_s <= len(self.scene.cluster.slots) * now_s * (1 + 1e-12), "slots trained in parallel"
+        assert trained_s <= self.scene.cluster.slots * now_s * (1 + 1e-12), "slots trained in parallel"
 
     def see(self, event: Event) -> None:
         match event:
@@ -216,12 +216,12 @@ class Referee:
 
     def take_back(self) -> None:
         """Slots that were given up are needed if no others are there, or if those are given up once idle."""
-        there = {slot for slot in range(len(self.scene.cluster.slots)) if self.node(slot) in self.up}
+        there = {slot for slot in range(self.scene.cluster.slots) if self.node(slot) in self.up}
         if there <= self.retired | set(self.busy):
             self.retired -= there
 
     def node(self, slot: int) -> int:
-        return self.scene.cluster.slots[slot].node
+        return self.scene.cluster.all_slots[slot].node
 
     def check_overlaps(self, whose: str) -> None:
         """A slot trains one part at a time, and a trial is trained in one place at a time."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rota.core.cluster import NodeChange
+from rota.core.cluster import Cluster, NodeChange, Slot
 from rota.core.errors import Stuck
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import (
     Assigned,
     Continue,
@@ -23,8 +23,8 @@ from rota.core.population.events import (
     TrialFinished,
 )
 
-ONE = PopulationCluster.of([1.0])
-SLOW_AND_FAST = PopulationCluster.of([1.0, 2.0])
+ONE = Cluster.of_speeds([1.0])
+SLOW_AND_FAST = Cluster.of_speeds([1.0, 2.0])
 
 
 @dataclass
@@ -95,7 +95,7 @@ def test_a_list_may_report_at_its_end(run):
 def test_a_trial_may_be_in_a_list_several_times_and_waits_for_nobody_else_in_between(run):
     lists = [(0, [(0, 10), (1, 5), (0, 10)]), (1, [(0, 5)]), (1, [(1, 15)])]
     # Trial 0 reports at 10 s and is still on the list, so slot 1 cannot have it; trial 1 it can, from 15 s.
-    assert run([{}, {}], PopulationCluster.of([1.0, 1.0]), *lists).timeline[2:] == [
+    assert run([{}, {}], Cluster.of_speeds([1.0, 1.0]), *lists).timeline[2:] == [
         Assigned(0.0, 0, 2, 25),
         Reported(10.0, 0, 0, 10, 0.0, 10.0, 0.0, 0.0),
         Reported(15.0, 0, 1, 5, 10.0, 15.0, 0.0, 0.0),
@@ -219,8 +219,8 @@ def test_an_idle_slot_is_given_up_at_once(run, given_up):
 
 
 def test_a_slot_that_was_to_be_given_up_and_is_lost_before_is_given_up_then(run, given_up):
-    cluster = PopulationCluster(
-        SLOW_AND_FAST.slots, changes=(NodeChange(7.0, 0, False), NodeChange(8.0, 0, True))
+    cluster = Cluster.of_slots(
+        SLOW_AND_FAST.all_slots, changes=(NodeChange(7.0, 0, False), NodeChange(8.0, 0, True))
     )
     done = run([{}, {}], cluster, retirement=given_up(5.0, [0]))
     assert done.timeline[7:10] == [NodeFailed(7.0, 0), Retired(7.0, 0), Joined(8.0, 0)]
@@ -232,7 +232,7 @@ def test_a_slot_that_was_to_be_given_up_and_is_lost_before_is_given_up_then(run,
 
 
 def test_when_the_last_slot_is_given_up_and_all_others_are_gone_there_is_no_way_on(run, given_up):
-    cluster = PopulationCluster(SLOW_AND_FAST.slots, changes=(NodeChange(3.0, 1, joins=False),))
+    cluster = Cluster.of_slots(SLOW_AND_FAST.all_slots, changes=(NodeChange(3.0, 1, joins=False),))
     complaint = "at 10 s nothing runs and nothing will happen, but 2 trials are not done and 0 slots are idle"
     with pytest.raises(Stuck, match=f"^{complaint}$"):
         run([{}, {}], cluster, retirement=given_up(3.0, [0]))
@@ -249,7 +249,7 @@ def test_when_an_allocation_leaves_every_slot_idle_there_is_no_way_on(run):
 
 def test_each_kind_of_trial_has_its_own_speed_on_a_slot(run):
     # The second kind takes 2 s per step at speed 1; slot 0 does it four times as fast, slot 1 twice as fast.
-    cluster = PopulationCluster((Slot(0, 1.0, {"2.0 0.0": 4.0}), Slot(1, 2.0)))
+    cluster = Cluster.of_slots((Slot(0, 1.0, {"2.0 0.0": 4.0}), Slot(1, 2.0)))
     lists = [(0, [(0, 10), (1, 10)]), (1, [(0, 10), (1, 10)])]
     done = run([{}, {"step_s": 2.0}], cluster, *lists)
     reports = [event for event in done.timeline if isinstance(event, Reported)]
@@ -264,5 +264,5 @@ def test_each_kind_of_trial_has_its_own_speed_on_a_slot(run):
 
 def test_trials_may_span_several_slots(run):
     # Slots of speed 3 and 2 together, at three quarters of twice the slower: 3. The third is left over.
-    cluster = PopulationCluster((Slot(0, 1.0), Slot(0, 3.0), Slot(0, 2.0))).spanned(2, 0.75)
+    cluster = Cluster.of_slots((Slot(0, 1.0), Slot(0, 3.0), Slot(0, 2.0))).spanned(2, 0.75)
     assert run([{}], cluster, (0, [(0, 30)]), steps=30).makespan_s == 10.0

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from rota.config.bind import bind
-from rota.core.cluster import NodeChange
+from rota.core.cluster import NodeChange, Slot, Slowdown
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Slot, Slowdown
 from rota.core.population.events import TrialFinished
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy
@@ -23,7 +22,7 @@ def config(**table):
 
 
 def test_by_default_the_slots_are_those_of_the_original_systems():
-    assert tuple(slot.speed for slot in config().population_cluster().slots) == NINE
+    assert tuple(slot.speed for slot in config().population_cluster().all_slots) == NINE
     assert config().cluster_name() == "slots 1.3,1,0.33,0.33,0.33,1.6,1,1,8"
 
 
@@ -74,9 +73,9 @@ def test_slots_of_a_cluster_are_on_nodes_that_have_names():
         },
     )
     cluster = machines.build()
-    assert cluster.nodes == ("head", "node1", "node2")
+    assert cluster.names == ("head", "node1", "node2")
     assert cluster.switches == (0, 1, 1)
-    assert cluster.slots == (Slot(0, 2.0), Slot(1, 1.0), Slot(2, 1.0), Slot(0, 8.0, device="gpu"))
+    assert cluster.all_slots == (Slot(0, 2.0), Slot(1, 1.0), Slot(2, 1.0), Slot(0, 8.0, device="gpu"))
     assert cluster.changes == (NodeChange(5.0, 1, False),)
     assert cluster.slowdowns == (Slowdown(6.0, 0, 2.0),)
 
@@ -84,15 +83,15 @@ def test_slots_of_a_cluster_are_on_nodes_that_have_names():
 def test_slots_without_a_node_are_on_none_that_has_a_name():
     slots = [{"speed": 1.0, "count": 2}, {"speed": 2.0, "node": "node1"}, {"speed": 3.0}]
     cluster = bind(SlotsConfig, {"slots": slots}).build()
-    assert cluster.nodes == ("node0", "node2", "node1", "node3")
-    assert [slot.node for slot in cluster.slots] == [0, 1, 2, 3]
+    assert cluster.names == ("node0", "node2", "node1", "node3")
+    assert [slot.node for slot in cluster.all_slots] == [0, 1, 2, 3]
 
 
 def test_a_trial_may_take_several_slots_of_a_node():
     slots = [{"speed": 1.0, "node": "a", "count": 4}, {"speed": 3.0, "node": "b", "count": 3}]
     cluster = bind(SlotsConfig, {"slots": slots, "per_trial": 2, "efficiency": 0.9}).build()
-    assert [slot.node for slot in cluster.slots] == [0, 0, 1]
-    assert [slot.speed for slot in cluster.slots] == pytest.approx([1.8, 1.8, 5.4])
+    assert [slot.node for slot in cluster.all_slots] == [0, 0, 1]
+    assert [slot.speed for slot in cluster.all_slots] == pytest.approx([1.8, 1.8, 5.4])
 
 
 def test_reports_can_wait_for_the_end_of_a_list():

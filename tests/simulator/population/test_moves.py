@@ -5,11 +5,12 @@ A step takes a second; `Reported` reads: at, slot, trial, steps, began, ended, m
 
 import pytest
 
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot
+from rota.core.cluster import Cluster, Slot
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Assigned, Clone, Cloned, Idled, Reported, TrialFinished
 
 # Nodes 0 and 1 are at one switch, node 2 at another. Node 0 has two slots: 0 and 1; then come 2 and 3.
-CLUSTER = PopulationCluster((Slot(0), Slot(0), Slot(1), Slot(2)), switches=(0, 0, 1))
+CLUSTER = Cluster.of_slots((Slot(0), Slot(0), Slot(1), Slot(2)), switches=(0, 0, 1))
 COSTS = AssignmentCosts(latency_s=2.0, bandwidth_mb_s=10.0, cross_switch_mb_s=5.0)
 BIG = {"size_mb": 40.0}
 SAME_SWITCH_S = 2.0 + 40.0 / 10.0
@@ -82,7 +83,7 @@ def test_policies_see_when_a_list_will_be_done_with_its_dispatch_and_moves(run, 
 
 def test_a_clone_begins_with_the_checkpoint_of_its_donor_wherever_that_is(run, verdicts):
     # Trial 1, on node 2, reports at 5 s and at 10 s; trial 0, on node 0, goes on as trial 1 at 10 s.
-    cluster = PopulationCluster((Slot(0), Slot(1), Slot(2, 2.0)), switches=(0, 0, 1))
+    cluster = Cluster.of_slots((Slot(0), Slot(1), Slot(2, 2.0)), switches=(0, 0, 1))
     hyper = {**BIG, "gain": 1.0}
     lists = [(0, [(0, 10)]), (2, [(1, 10)]), (0, [(0, 10)]), (2, [(1, 10)])]
     clone = Clone(0, 1, hyper, ("deepen 0",))
@@ -108,7 +109,7 @@ def test_a_clone_begins_with_the_checkpoint_of_its_donor_wherever_that_is(run, v
 
 
 def test_a_clone_in_the_middle_of_a_list_fetches_the_checkpoint_before_its_next_part(run, verdicts):
-    cluster = PopulationCluster((Slot(0), Slot(1, 2.0)))
+    cluster = Cluster.of_slots((Slot(0), Slot(1, 2.0)))
     lists = [(0, [(0, 10), (0, 10)]), (1, [(1, 20)])]
     done = run([BIG, BIG], cluster, *lists, costs=COSTS, evolution=verdicts({(0, 10): Clone(0, 1, BIG)}))
     # Trial 1 is on node 1, done at 10 s; then 6 s for its checkpoint, and ten steps.
@@ -119,7 +120,7 @@ def test_a_clone_goes_on_at_the_pace_of_what_it_has_become(run, verdicts):
     slower = {"step_s": 3.0}
     lists = [(0, [(0, 10), (0, 10)]), (1, [(1, 5), (1, 15)])]
     done = run(
-        [{}, {}], PopulationCluster.of([1.0, 1.0]), *lists, evolution=verdicts({(0, 10): Clone(0, 1, slower)})
+        [{}, {}], Cluster.of_speeds([1.0, 1.0]), *lists, evolution=verdicts({(0, 10): Clone(0, 1, slower)})
     )
     assert [event for event in done.timeline if isinstance(event, TrialFinished)] == [
         TrialFinished(20.0, 1),
@@ -134,7 +135,7 @@ def test_a_clone_has_what_its_donor_has_reported_and_not_what_is_still_on_its_wa
     lists = [(0, [(0, 10)]), (1, [(1, 5)]), (0, [(0, 10)]), (1, [(1, 10), (1, 15)]), (0, [(0, 10)])]
     clone = Clone(0, 1, {})
     done = run(
-        gains, PopulationCluster.of([1.0, 1.0]), *lists, steps=30, report_each=False,
+        gains, Cluster.of_speeds([1.0, 1.0]), *lists, steps=30, report_each=False,
         evolution=verdicts({(0, 20): clone}),
     )  # fmt: skip
     assert [report.metric for report in reports(done) if report.trial == 0] == [0.0, 0.0, 5.0]

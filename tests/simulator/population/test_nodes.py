@@ -5,19 +5,19 @@
 
 import pytest
 
-from rota.core.cluster import NodeChange
+from rota.core.cluster import Cluster, NodeChange, Slot, Slowdown
 from rota.core.errors import Stuck
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Assigned, Idled, Joined, NodeFailed, Reported, TrialFinished
 
-ONE = PopulationCluster.of([1.0])
-TWO = PopulationCluster.of([1.0, 1.0])
+ONE = Cluster.of_speeds([1.0])
+TWO = Cluster.of_speeds([1.0, 1.0])
 
 
 def changed(cluster, *changes, slowdowns=()):
     """The same slots; changes are (at, node, joins), slow-downs (at, node, factor)."""
-    return PopulationCluster(
-        cluster.slots,
+    return Cluster.of_slots(
+        cluster.all_slots,
         changes=tuple(NodeChange(*change) for change in changes),
         slowdowns=tuple(Slowdown(*slowdown) for slowdown in slowdowns),
     )
@@ -134,7 +134,7 @@ def test_a_trial_that_has_left_a_list_is_not_lost_with_it(run):
     lists = [(0, [(0, 10), (1, 10)]), (1, [(0, 10)]), (2, [(0, 5)]), (1, [(1, 20)])]
     # Trial 0 reports at 10 s and is on slot 1 until 20 s. With node 0, at 15 s, only trial 1 is lost; slot 2,
     # which would take trial 0 if it waited, stays idle.
-    done = run([{}, {}], changed(PopulationCluster.of([1.0] * 3), (15.0, 0, False)), *lists)
+    done = run([{}, {}], changed(Cluster.of_speeds([1.0] * 3), (15.0, 0, False)), *lists)
     assert spans(done) == [(0, 0.0, 10.0), (0, 10.0, 20.0), (1, 20.0, 40.0)]
     assert {event.slot for event in done.timeline if isinstance(event, Assigned)} == {0, 1}
 
@@ -215,7 +215,7 @@ def test_a_slot_that_was_given_up_stays_so_when_its_node_comes_back(run, given_u
 
 
 def test_all_slots_of_a_node_are_lost_with_it(run):
-    cluster = PopulationCluster((Slot(0), Slot(0), Slot(1)), changes=(NodeChange(5.0, 0, False),))
+    cluster = Cluster.of_slots((Slot(0), Slot(0), Slot(1)), changes=(NodeChange(5.0, 0, False),))
     # Trials 0 and 1 are lost at 5 s; slot 2 is done with trial 2 at 10 s and trains them one after the other.
     done = run([{}, {}, {}], cluster, steps=10)
     assert spans(done) == [(2, 0.0, 10.0), (0, 10.0, 20.0), (1, 20.0, 30.0)]

@@ -5,9 +5,9 @@ from math import exp, inf, nan
 import numpy as np
 import pytest
 
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError
 from rota.core.population import stepping
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Reported
 from rota.core.population.view import Terms
 from rota.policies.allocation.fifo import FifoAllocation
@@ -21,7 +21,7 @@ class NoiseStream:
     """The factors that an engine draws, one after the other."""
 
     def __init__(self, noise: TimingNoise, trials: int, slots: int) -> None:
-        scene = PopulationScenario(({},) * trials, PopulationCluster.of([1.0] * slots), noise=noise)
+        scene = PopulationScenario(({},) * trials, Cluster.of_speeds([1.0] * slots), noise=noise)
         self.engine = engine_for(scene, Equal())
 
     def factor(self, trial: int, slot: int, intervals: float = 1.0) -> float:
@@ -102,7 +102,7 @@ def test_noise_and_drift_multiply():
 
 def test_a_part_takes_its_steps_times_its_factor():
     scene = PopulationScenario(
-        ({}, {}), PopulationCluster.of([2.0]), Terms(10, 30), noise=TimingNoise(noise=0.2, seed=7)
+        ({}, {}), Cluster.of_speeds([2.0]), Terms(10, 30), noise=TimingNoise(noise=0.2, seed=7)
     )
     stream = NoiseStream(scene.noise, 2, 1)
     done = simulate_trials(scene, Equal(3.0), PopulationPolicy(FifoAllocation()))

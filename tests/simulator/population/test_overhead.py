@@ -6,14 +6,15 @@ A step takes a second; `Reported` reads: at, slot, trial, steps, began, ended, m
 import pytest
 
 from rota.config.bind import bind
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Clone, Reported
 from rota.simulator.noise import ReportOverhead
 from rota.simulator.population_config import PopulationsConfig
 
-ONE = PopulationCluster.of((1.0,))
-TWO = PopulationCluster.of((1.0, 2.0))
+ONE = Cluster.of_speeds((1.0,))
+TWO = Cluster.of_speeds((1.0, 2.0))
 OVERHEAD = ReportOverhead(load_s=3.0, evaluate_s=2.0, save_s=1.0)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rota.config.bind import bind
+from rota.core.cluster import Cluster, Slot
 from rota.core.errors import ConfigError, InputError
-from rota.core.population.cluster import PopulationCluster, Slot
 from rota.library.populations import Variant, scene_of
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.evolution.explore import Space
@@ -53,12 +53,12 @@ def test_one_that_was_never_measured_is_between_the_others():
 
 
 def test_what_a_slot_says_itself_and_devices_that_were_not_profiled_stay_as_they_are():
-    cluster = PopulationCluster((Slot(0, 2.0, device="gpu", speeds={"b": 7.0}), Slot(1, 3.0, device="tpu")))
+    cluster = Cluster.of_slots((Slot(0, 2.0, device="gpu", speeds={"b": 7.0}), Slot(1, 3.0, device="tpu")))
     found = PredictedStepTimes.of(profiles(), {}, "cpu").fill_in(
         cluster, {"a": TrialKind("convnet2", 32), "b": TrialKind("convnet2", 64)}
     )
-    assert found.slots[0].speeds == pytest.approx({"a": 4.0, "b": 7.0})
-    assert found.slots[1] == cluster.slots[1]
+    assert found.all_slots[0].speeds == pytest.approx({"a": 4.0, "b": 7.0})
+    assert found.all_slots[1] == cluster.all_slots[1]
 
 
 def config(tmp_path, machines=None, **population):
@@ -77,13 +77,13 @@ def test_a_configuration_names_profiles_and_its_slots_have_speeds_for_each_batch
     scene = config(tmp_path, trials=40).scene(0)
     kinds = {f"convnet2 {hyper['batch_size']}" for hyper in scene.hypers}
     assert len(kinds) > 1
-    assert scene.cluster.slots[1].speeds == pytest.approx(dict.fromkeys(kinds, 4.0))
-    assert scene.cluster.slots[0].speeds == {}
+    assert scene.cluster.all_slots[1].speeds == pytest.approx(dict.fromkeys(kinds, 4.0))
+    assert scene.cluster.all_slots[0].speeds == {}
 
 
 def test_a_trial_that_takes_several_slots_has_what_is_predicted_of_each(tmp_path):
     gpus = {"slots": [{"speed": 2.0, "device": "gpu", "node": "a", "count": 4}], "per_trial": 4}
-    (slot,) = config(tmp_path, {**gpus, "efficiency": 0.5}, trials=40).scene(0).cluster.slots
+    (slot,) = config(tmp_path, {**gpus, "efficiency": 0.5}, trials=40).scene(0).cluster.all_slots
     assert slot.speed == pytest.approx(4.0)
     assert slot.speed_of("convnet2 32") == pytest.approx(4 * 4.0 * 0.5)
 
@@ -92,7 +92,7 @@ def test_batch_sizes_that_no_trial_begins_with_are_predicted_too(tmp_path):
     """One that was recorded, and one that evolution may lead to."""
     alone = config(tmp_path, trials=2, start={"batch_size": {"values": [16]}})
     assert {hyper["batch_size"] for hyper in alone.scene(0).hypers} == {16}
-    slot = alone.scene(0, (48.0,)).cluster.slots[1]
+    slot = alone.scene(0, (48.0,)).cluster.all_slots[1]
     assert [slot.speed_of(f"convnet2 {size}") for size in (16, 128, 48)] == pytest.approx([4.0] * 3)
     assert slot.speed_of("convnet2 7") == 2.0
 
@@ -107,10 +107,10 @@ def test_profiles_without_curves_or_of_other_devices_say_what_is_missing(tmp_pat
 def test_recorded_step_times_are_scaled_to_measured_gpus(caplog):
     """ConvNets take the speeds of ResNet-18: 18 steps per second on a V100, 1.81 on a K80, 11.7 on a P100."""
     gpus = read_profiles(CURVES.parents[1] / "profiles" / "gpus")
-    cluster = PopulationCluster(tuple(Slot(0, 1.0, device=name) for name in ("v100", "k80", "p100", "tpu")))
+    cluster = Cluster.of_slots(tuple(Slot(0, 1.0, device=name) for name in ("v100", "k80", "p100", "tpu")))
     kinds = {"convnet2 128": TrialKind("convnet2", 128)}
     found = PredictedStepTimes.of(gpus, {}, "a CPU").fill_in(cluster, kinds)
-    speeds = [slot.speed_of("convnet2 128") for slot in found.slots]
+    speeds = [slot.speed_of("convnet2 128") for slot in found.all_slots]
     assert speeds == pytest.approx([1.0, 1.81 / 18, 11.7 / 18, 1.0])
     assert (
         "were recorded on a CPU, which was not measured there; they count as those of a v100" in caplog.text
@@ -156,4 +156,4 @@ def test_a_simulation_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path)
     explored = Pbt(space={"batch_size": Space(values=(16.0, 48.0))})
     variant = Variant("fifo", PopulationPolicy(FifoAllocation(), explored), {}, "pbt")
     scene = scene_of(config(tmp_path, trials=2), variant, 0)
-    assert scene.cluster.slots[1].speed_of("convnet2 48") == pytest.approx(4.0)
+    assert scene.cluster.all_slots[1].speed_of("convnet2 48") == pytest.approx(4.0)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Cloned, Reported, Stopped
 from rota.core.population.view import Terms
 from rota.policies.allocation.fifo import FifoAllocation
@@ -302,7 +302,7 @@ def test_assumptions_out_of_range_are_refused(options):
 def test_a_simulation_reports_what_was_recorded_when_it_was(shipped):
     settings = list(shipped.settings.values())[::9]
     scene = PopulationScenario(
-        tuple(each.hyper for each in settings), PopulationCluster.of([1.0] * len(settings))
+        tuple(each.hyper for each in settings), Cluster.of_speeds([1.0] * len(settings))
     )
     timeline = simulate_trials(
         scene, RecordedLandscape(shipped), PopulationPolicy(FifoAllocation(), Unchanged())
@@ -323,7 +323,7 @@ def population(shipped: Curves) -> PopulationScenario:
         }
         for _ in range(20)
     )
-    return PopulationScenario(hypers, PopulationCluster.of([1.0, 0.5, 2.0]), Terms(50, 1000))
+    return PopulationScenario(hypers, Cluster.of_speeds([1.0, 0.5, 2.0]), Terms(50, 1000))
 
 
 def test_a_population_that_evolves_does_better_than_one_that_does_not(shipped):

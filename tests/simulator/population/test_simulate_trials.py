@@ -11,9 +11,9 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from rota.core.cluster import NodeChange
+from rota.core.cluster import Cluster, NodeChange, Slot, Slowdown
 from rota.core.errors import Stuck
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Assign, Clone, Continue, Interval, Reported, Stop, TrialFinished
 from rota.core.population.stepping import ASSIGN
 from rota.core.population.view import Terms, TrialStatus
@@ -113,7 +113,7 @@ def clusters(draw):
     slow = st.builds(Slowdown, TIMES, node, st.sampled_from([0.5, 1.0, 3.0, 10.0]))
     switches = draw(st.lists(st.integers(0, 1), min_size=nodes, max_size=nodes))
     slowdowns = draw(st.lists(slow, max_size=4))
-    return PopulationCluster(tuple(slots), (), tuple(switches), tuple(changes), tuple(slowdowns))
+    return Cluster.of_slots(tuple(slots), (), tuple(switches), tuple(changes), tuple(slowdowns))
 
 
 @st.composite
@@ -220,7 +220,7 @@ SPEED_LISTS = st.lists(SPEEDS, min_size=1, max_size=9)
 @given(speeds=SPEED_LISTS, trials=st.integers(1, 25), steps=st.integers(1, 60), seed=st.integers(0, 2**32))
 @example(speeds=[8.0, 0.05], trials=1, steps=1, seed=0)
 def test_without_noise_and_costs_nothing_beats_the_lower_bound(speeds, trials, steps, seed):
-    scene = PopulationScenario(({},) * trials, PopulationCluster.of(speeds), Terms(10, steps))
+    scene = PopulationScenario(({},) * trials, Cluster.of_speeds(speeds), Terms(10, steps))
     bound_s = lower_bound_s(trials, steps * 0.02, speeds)
     for allocation in (FifoAllocation(), AnyLists(Random(seed)), AnyInterval(Random(seed))):
         done = simulate_trials(scene, Equal(0.02), PopulationPolicy(allocation))
@@ -230,7 +230,7 @@ def test_without_noise_and_costs_nothing_beats_the_lower_bound(speeds, trials, s
 
 
 def test_equal_slots_that_each_get_as_many_trials_reach_the_lower_bound():
-    scene = PopulationScenario(({},) * 8, PopulationCluster.of([2.0] * 4), Terms(10, 30))
+    scene = PopulationScenario(({},) * 8, Cluster.of_speeds([2.0] * 4), Terms(10, 30))
     # Two trials of 30 s on each slot of speed 2.
     assert (
         simulate_trials(scene, Equal(), PopulationPolicy(FifoAllocation())).makespan_s
@@ -243,7 +243,9 @@ def test_equal_slots_that_each_get_as_many_trials_reach_the_lower_bound():
 @given(scene=scenes(), seed=st.integers(0, 2**32))
 def test_on_slots_that_are_all_twice_as_fast_everything_takes_half_the_time(scene, seed):
     cluster = replace(scene.cluster, changes=(), slowdowns=())
-    faster = replace(cluster, slots=tuple(replace(slot, speed=2 * slot.speed) for slot in cluster.slots))
+    faster = replace(
+        cluster, each_slot=tuple(replace(slot, speed=2 * slot.speed) for slot in cluster.all_slots)
+    )
     runs = []
     for slots in (cluster, faster):
         alike = replace(scene, cluster=slots, hypers=({},) * len(scene.hypers), costs=AssignmentCosts())
@@ -283,7 +285,7 @@ def factors(timeline, speeds, step_s):
 def test_a_trial_has_the_same_luck_under_every_allocation(speeds, trials, seed):
     scene = PopulationScenario(
         ({},) * trials,
-        PopulationCluster.of(speeds),
+        Cluster.of_speeds(speeds),
         Terms(10, 50),
         AssignmentCosts(3.0),
         TimingNoise(0.2, seed=seed),
@@ -300,7 +302,7 @@ def test_a_trial_has_the_same_luck_under_every_allocation(speeds, trials, seed):
 def test_lists_of_one_part_report_alike_at_once_and_at_their_end():
     scene = PopulationScenario(
         ({},) * 5,
-        PopulationCluster.of([1.0, 2.0, 0.33]),
+        Cluster.of_speeds([1.0, 2.0, 0.33]),
         Terms(10, 35),
         AssignmentCosts(1.0),
         TimingNoise(0.1),
@@ -316,7 +318,7 @@ def test_lists_of_one_part_report_alike_at_once_and_at_their_end():
 
 def test_a_simulation_says_how_often_trials_were_placed_and_how_long_that_took():
     done = simulate_trials(
-        PopulationScenario(({},) * 3, PopulationCluster.of([1.0]), Terms(10, 25)),
+        PopulationScenario(({},) * 3, Cluster.of_speeds([1.0]), Terms(10, 25)),
         Equal(),
         PopulationPolicy(FifoAllocation()),
     )
@@ -327,6 +329,6 @@ def test_a_simulation_says_how_often_trials_were_placed_and_how_long_that_took()
 
 def test_a_landscape_begins_anew_with_every_simulation(telling):
     landscape = telling()
-    scene = PopulationScenario(({"gain": 1.0},), PopulationCluster.of([1.0]), Terms(10, 20))
+    scene = PopulationScenario(({"gain": 1.0},), Cluster.of_speeds([1.0]), Terms(10, 20))
     runs = [simulate_trials(scene, landscape, PopulationPolicy(FifoAllocation())) for _ in range(2)]
     assert [run.state.metric[0] for run in runs] == [20.0, 20.0]

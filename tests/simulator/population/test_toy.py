@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rota.core.population.cluster import PopulationCluster
+from rota.core.cluster import Cluster
 from rota.core.population.events import Cloned, Hyper
 from rota.core.population.view import Terms
 from rota.policies.allocation.fifo import FifoAllocation
@@ -63,7 +63,7 @@ class Toy:
 
 def two(evolution: EvolutionPolicy, seed: int = 0, steps: int = 400) -> SimulatedPopulation:
     """The two trials of the paper, on two slots of which one is a little faster."""
-    scene = PopulationScenario(PAPER, PopulationCluster.of([1.0, 1.1]), Terms(4, steps))
+    scene = PopulationScenario(PAPER, Cluster.of_speeds([1.0, 1.1]), Terms(4, steps))
     return simulate_trials(scene, Toy(), PopulationPolicy(FifoAllocation(), evolution), seed)
 
 
@@ -71,7 +71,7 @@ def mean_of_eight(evolution: EvolutionPolicy, seed: int) -> float:
     """How good eight trials are on average that see something of the real function each, after 80 steps."""
     sees = np.random.default_rng(seed).uniform(0, 1, (8, 2)).tolist()
     hypers = tuple({"h0": zero, "h1": one} for zero, one in sees)
-    scene = PopulationScenario(hypers, PopulationCluster.of([1.0, 1.1]), Terms(4, 80))
+    scene = PopulationScenario(hypers, Cluster.of_speeds([1.0, 1.1]), Terms(4, 80))
     return float(
         simulate_trials(scene, Toy(), PopulationPolicy(FifoAllocation(), evolution), seed).state.metric.mean()
     )

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rota.core.cluster import Cluster
 from rota.core.errors import IllegalPlan, InputError
 from rota.core.network import Layer, Structure
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import (
     Assign,
@@ -58,7 +58,7 @@ def tree(seed: int = 0, **other) -> GrowthTree:
 def begun(*trees: GrowthTree, speeds=(2.0,), **scenario) -> PopulationEngine:
     """Return an engine at its first question, a trial on each tree."""
     found = TreeSet(trees)
-    scene = PopulationScenario(found.hypers, PopulationCluster.of(speeds), found.terms(), **scenario)
+    scene = PopulationScenario(found.hypers, Cluster.of_speeds(speeds), found.terms(), **scenario)
     engine = engine_for(scene, found.landscape())
     engine.advance()
     return engine
@@ -202,7 +202,7 @@ def test_a_policy_without_growth_never_changes_a_network():
     from rota.simulator.population import simulate_trials
 
     found = TreeSet((tree(),))
-    scene = PopulationScenario(found.hypers, PopulationCluster.of([1.0]), found.terms())
+    scene = PopulationScenario(found.hypers, Cluster.of_speeds([1.0]), found.terms())
     done = simulate_trials(scene, found.landscape(), PopulationPolicy(FifoAllocation()))
     assert [event.metric for event in done.timeline if isinstance(event, Reported)] == [0.1, 0.2, 0.4]
     assert done.makespan_s == 15.0

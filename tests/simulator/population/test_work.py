@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rota.core.population.cluster import PopulationCluster, Slot, Slowdown
+from rota.core.cluster import Cluster, Slot, Slowdown
 from rota.core.population.events import Cloned, Reported
 from rota.simulator.bounds import best_speeds, bound_of_s, lower_bound_s, unequal_bound_s, work_done
 
@@ -46,14 +46,14 @@ def test_the_largest_trials_are_on_no_more_slots_than_there_are_of_them():
 
 
 def test_slots_that_are_good_at_different_things_are_not_credited_with_both():
-    cluster = PopulationCluster((Slot(0, 1.0, {"size 1": 4.0}), Slot(1, 1.0, {"size 2": 4.0})))
+    cluster = Cluster.of_slots((Slot(0, 1.0, {"size 1": 4.0}), Slot(1, 1.0, {"size 2": 4.0})))
     # 8 s of work of each kind, in two trials each: each slot does what it is good at, at a speed of 4.
     done = [{"size 1": 4.0}, {"size 1": 4.0}, {"size 2": 4.0}, {"size 2": 4.0}]
     assert bound_of_s(done, cluster) == pytest.approx(2.0)
 
 
 def test_a_kind_that_all_slots_are_good_at_does_not_loosen_the_bound_of_another():
-    cluster = PopulationCluster((Slot(0, 1.0, {"size 1": 10.0}), Slot(1, 1.0, {"size 1": 10.0})))
+    cluster = Cluster.of_slots((Slot(0, 1.0, {"size 1": 10.0}), Slot(1, 1.0, {"size 1": 10.0})))
     # 20 s of the one kind take 1 s on both slots, 20 s of the other 10 s; with the best speeds it would be 2.
     done = [{"size 1": 10.0}, {"size 1": 10.0}, {"size 2": 10.0}, {"size 2": 10.0}]
     assert bound_of_s(done, cluster) == pytest.approx(11.0)
@@ -62,4 +62,4 @@ def test_a_kind_that_all_slots_are_good_at_does_not_loosen_the_bound_of_another(
 def test_a_node_that_becomes_slower_may_not_lower_the_bound_but_one_that_becomes_faster_does():
     slots = (Slot(0, 2.0), Slot(1, 2.0))
     changes = (Slowdown(1.0, 0, 3.0), Slowdown(1.0, 1, 0.5))
-    assert best_speeds(PopulationCluster(slots, slowdowns=changes), "any") == [2.0, 4.0]
+    assert best_speeds(Cluster.of_slots(slots, slowdowns=changes), "any") == [2.0, 4.0]

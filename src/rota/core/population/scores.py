@@ -9,9 +9,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rota.core.cluster import Cluster, Slot
 from rota.core.errors import InputError, unknown
 from rota.core.files import atomic_write
-from rota.core.population.cluster import PopulationCluster, Slot
 
 
 def is_here(name: str) -> bool:
@@ -77,7 +77,7 @@ Scores = dict[ScoredDevice, Score]
 class Scored(NamedTuple):
     """Slots with speeds from scores, and notes on entries without slots."""
 
-    cluster: PopulationCluster
+    cluster: Cluster
     notes: tuple[str, ...]
 
 
@@ -123,7 +123,7 @@ def cluster_of(
         slots += made
     if not slots:
         raise InputError(f"scores: they give no slots ({'; '.join(notes) or 'there are none'})")
-    return Scored(PopulationCluster(tuple(slots), tuple(nodes)), tuple(notes))
+    return Scored(Cluster.of_slots(tuple(slots), tuple(nodes)), tuple(notes))
 
 
 def _totals(

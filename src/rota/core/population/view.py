@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.arrays import Mask
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError
 from rota.core.network import Structure
 from rota.core.population import memory
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Hyper, Interval
 from rota.core.population.outcomes import ALONG_TREES
 from rota.core.population.step_times import StepTimes
@@ -170,7 +171,7 @@ class PopulationView:
     def __init__(
         self,
         hypers: Sequence[Hyper],
-        cluster: PopulationCluster,
+        cluster: Cluster,
         terms: Terms,
         costs: AssignmentCosts,
         work: Work,
@@ -178,7 +179,7 @@ class PopulationView:
     ) -> None:
         if not hypers:
             raise ConfigError("population: no trials; give at least one")
-        trials, slots = len(hypers), len(cluster.slots)
+        trials, slots = len(hypers), len(cluster.all_slots)
         self.terms, self.costs, self.cluster = terms, costs, cluster
         self.random = np.random.default_rng(seed)
         """Source of random numbers for evolution."""
@@ -202,12 +203,12 @@ class PopulationView:
         rows[memory.QUEUE] = np.arange(trials)
         rows[memory.BUDGET], rows[memory.INTERVAL] = terms.steps, terms.interval
         slots_ = self.arrays["slots"]
-        slots_[memory.NODE] = [slot.node for slot in cluster.slots]
+        slots_[memory.NODE] = [slot.node for slot in cluster.all_slots]
         slots_[[memory.FIRST, memory.UNREPORTED, memory.CURRENT, memory.MEMORY]] = -1
         seconds = self.arrays["seconds"]
         seconds[[memory.TRIAL_S, memory.FIRST_S, memory.END_S]] = inf
         seconds[memory.OFF] = 1.0
-        seconds[memory.SPEED] = [slot.speed for slot in cluster.slots]
+        seconds[memory.SPEED] = [slot.speed for slot in cluster.all_slots]
         self.write(
             n_trials=trials, n_slots=slots, n_nodes=len(cluster.nodes), left=trials, waiting=trials, best=nan,
             interval=terms.interval, budget=terms.steps, target=terms.target, attempts=terms.attempts,
@@ -413,7 +414,7 @@ class PopulationView:
         if name not in self._numbers:
             self._numbers[name] = len(self.kinds)
             self.kinds.append(name)
-            base_s, slots, times = self.work.step_s(name), self.cluster.slots, self.step_times
+            base_s, slots, times = self.work.step_s(name), self.cluster.all_slots, self.step_times
             times.add_kind(np.array([base_s / slot.speed_of(name) for slot in slots]))
             self._sizes_mb.append(self.work.size_mb(name))
             self._speeds.append([slot.speed_of(name) for slot in slots])

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from rota.core.cluster import Cluster, Slot
 from rota.core.errors import InputError
 from rota.core.files import located
 from rota.core.grouped import grouped
-from rota.core.population.cluster import PopulationCluster, Slot
 from rota.recordings.folder import CsvSheet
 from rota.recordings.growth import GrowthTree
 from rota.recordings.profile import Profiles, read_profiles
@@ -32,7 +32,7 @@ class JointCase:
     trees: TreeSet
     places: tuple[int, ...]
     """Trial → its tree."""
-    cluster: PopulationCluster
+    cluster: Cluster
     deadline_s: float
 
     @cached_property
@@ -55,7 +55,7 @@ class JointCase:
 
     def row(self) -> tuple[str | int | float, ...]:
         """Return the case as a line of a table."""
-        slots = " ".join(f"{slot.device}@{slot.node}" for slot in self.cluster.slots)
+        slots = " ".join(f"{slot.device}@{slot.node}" for slot in self.cluster.all_slots)
         trials = " ".join(_short(self.trees.trees[tree]) for tree in self.places)
         return self.number, self.pairs[0][1], trials, slots, self.deadline_s
 
@@ -110,7 +110,7 @@ class CaseGenerator:
         alone_s = finish_alone_s(trees, places, cluster, math.ceil(share * trials))
         return JointCase(number, trees, places, cluster, alone_s)
 
-    def _slots(self, random: np.random.Generator) -> PopulationCluster:
+    def _slots(self, random: np.random.Generator) -> Cluster:
         """Draw nodes of one kind of device each, until there are enough slots."""
         devices = sorted(self.profiles.devices)
         used = random.permutation(devices)[: int(random.integers(1, len(devices), endpoint=True))]
@@ -122,14 +122,14 @@ class CaseGenerator:
             size = min(int(random.integers(1, PER_NODE, endpoint=True)), count - len(slots))
             slots += [Slot(node, device=device)] * size
             node += 1
-        return PopulationCluster(tuple(slots))
+        return Cluster.of_slots(tuple(slots))
 
 
 CASE_DRAWS = 20
 """Part of the seed of cases, which distinguishes it from other draws."""
 
 
-def finish_alone_s(trees: TreeSet, places: Sequence[int], cluster: PopulationCluster, count: int) -> float:
+def finish_alone_s(trees: TreeSet, places: Sequence[int], cluster: Cluster, count: int) -> float:
     """Return when so many of the trials, the shortest, are done if there are no others and none grows.
 
     The longest is placed first, each where it is done soonest.
@@ -137,11 +137,11 @@ def finish_alone_s(trees: TreeSet, places: Sequence[int], cluster: PopulationClu
     kinds = [trees.kinds[trees.nodes.structure[trees.nodes.start[tree]]].name for tree in places]
     alone_s = [trees.alone_s(tree) for tree in places]
     chosen = sorted(range(len(places)), key=alone_s.__getitem__)[:count]
-    ends_s = [0.0] * len(cluster.slots)
+    ends_s = [0.0] * len(cluster.all_slots)
     for trial in reversed(chosen):
         each = [
             end_s + alone_s[trial] / slot.speed_of(kinds[trial])
-            for end_s, slot in zip(ends_s, cluster.slots, strict=True)
+            for end_s, slot in zip(ends_s, cluster.all_slots, strict=True)
         ]
         best = min(range(len(each)), key=each.__getitem__)
         ends_s[best] = each[best]

@@ -8,8 +8,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, unknown
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Event, Hyper, Reported
 from rota.core.population.outcomes import TOWARDS_TARGETS, Outcomes
 from rota.core.population.view import Terms
@@ -78,7 +79,7 @@ class CaseDistribution:
         )
         noise = TimingNoise(float(random.uniform(0.0, self.noise)), seed=int(random.integers(2**31)))
         trials = int(random.integers(*self.trials, endpoint=True))
-        scene = PopulationScenario(({},) * trials, PopulationCluster.of(speeds), terms, costs, noise)
+        scene = PopulationScenario(({},) * trials, Cluster.of_speeds(speeds), terms, costs, noise)
         return (
             PlacementCase(scene, self._good_at(trials, terms.steps, random))
             if self.goal == "target"
@@ -121,7 +122,7 @@ class PlacementCase:
     bound_s: float = field(init=False)
 
     def __post_init__(self) -> None:
-        speeds = [slot.speed for slot in self.scene.cluster.slots]
+        speeds = [slot.speed for slot in self.scene.cluster.all_slots]
         if self.good_at:
             bound_s = min(self.good_at) * STEP_S / max(speeds)
             object.__setattr__(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.view import Terms
 from rota.core.processes import WorkerPool
 from rota.learning.placement.cases import STEP_S, CaseDistribution, Goal, PlacementCase
@@ -68,7 +68,7 @@ def try_out(asked: ComparedCase) -> ComparedRow:
     shuffles = [shuffled(asked.weights, repetition) for repetition in range(REPETITIONS)]
     with _written(asked.weights) as agent:
         ratios = {name: _mean_ratio(cases, _allocation(name, agent)) for name in ALLOCATIONS}
-    speeds = [slot.speed for slot in cases[0].scene.cluster.slots]
+    speeds = [slot.speed for slot in cases[0].scene.cluster.all_slots]
     return ComparedRow(
         number=asked.number,
         slots=len(speeds),

@@ -90,7 +90,7 @@ def _shares(scores: bytes, usable: bytes, trials: int, split: Split) -> list[int
 
 def original_shares(view: PopulationView, split: Split) -> list[int]:
     """Return the original shares: each slot has the whole share of its node and device, even if absent."""
-    slots = view.cluster.slots
+    slots = view.cluster.all_slots
     entries = {(slot.node, slot.device): slot.speed for slot in reversed(slots)}
     ordered = sorted(entries, key=lambda entry: (entry[1] != "cpu", entry[0]))
     scores = [entries[entry] for entry in ordered]

@@ -33,8 +33,12 @@ ALLOCATIONS = {
     "finish": "rota.policies.allocation.finish:Finish",
     "learned": "rota.policies.allocation.learned:Learned",
 }
+"""Rules for the makespan, which are compared unless others are named."""
+BY_METRIC = {"promote": "rota.policies.allocation.promote:Promote"}
+"""Rules for the best metric at a deadline."""
 
 REGISTRY = Registry(
-    ClassContract("allocation", "rota.Allocation", {"assign": ("view",)}, ("hand_out",)), ALLOCATIONS
+    ClassContract("allocation", "rota.Allocation", {"assign": ("view",)}, ("hand_out",)),
+    {**ALLOCATIONS, **BY_METRIC},
 )
 allocation_class = REGISTRY.find

@@ -81,15 +81,15 @@ class Asha:
     def decide(self, view: PopulationView, trial: int) -> Continue | Stop:
         done = int(view.steps[trial])
         for rung in rungs(self.reduction_factor, self.min_t, self.max_t):
-            steps = rung * view.terms.interval
-            if steps <= done and self._loses(view, trial, steps):
+            if rung * int(view.reports_every[trial]) <= done and self._loses(view, trial, rung):
                 return Stop(trial)
         return Continue(trial, reviewed=True)
 
-    def _loses(self, view: PopulationView, trial: int, steps: float) -> bool:
-        """Return whether a trial is among the losers of the rung at this many steps."""
+    def _loses(self, view: PopulationView, trial: int, rung: float) -> bool:
+        """Return whether a trial is among the losers of the rung after this many intervals."""
+        steps = rung * view.reports_every
         there = np.flatnonzero(view.steps >= steps).tolist()
-        values = [_value(view.history[other], steps) for other in there]
+        values = [_value(view.history[other], steps[other]) for other in there]
         return losers(values, self.reduction_factor, "max")[there.index(trial)]
 
 

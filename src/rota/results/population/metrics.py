@@ -8,9 +8,9 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from rota.config.bind import facts
+from rota.core.cluster import Cluster
 from rota.core.errors import InputError
 from rota.core.files import read_json, write_file
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import (
     Assigned,
     Event,
@@ -130,14 +130,14 @@ class _Watch:
 class Usage:
     """The use of each slot, counted event by event from the beginning of a run."""
 
-    def __init__(self, cluster: PopulationCluster) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._watches = [_Watch() for _ in cluster.slots]
+        self._watches = [_Watch() for _ in cluster.all_slots]
 
     def see(self, event: Event) -> None:
         """Count an event."""
         if isinstance(event, NodeFailed | Joined):
-            for watch, slot in zip(self._watches, self._cluster.slots, strict=True):
+            for watch, slot in zip(self._watches, self._cluster.all_slots, strict=True):
                 if slot.node == event.node:
                     watch.follow(event)
         elif isinstance(event, Assigned | Reported | Idled | TrialFailed | Retired):

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rota.core.cluster import Cluster
 from rota.core.errors import InputError
-from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import (
     Cloned,
     Event,
@@ -76,7 +76,7 @@ class Repetition:
 def measure(
     events: Iterable[Event],
     hypers: Sequence[Hyper],
-    cluster: PopulationCluster,
+    cluster: Cluster,
     *,
     seed: int,
     target: float,
@@ -92,7 +92,7 @@ def measure(
     computed is used. With a deadline the run ends there, and what is under way then is lost.
     """
     counts, slots, batches = Counts(target), Usage(cluster), BatchSizes(hypers, cluster)
-    bound = MeasuredBound(len(cluster.slots))
+    bound = MeasuredBound(len(cluster.all_slots))
     for event in events:
         counts.see(event)
         slots.see(event)
@@ -184,7 +184,7 @@ class Counts:
 class BatchSizes:
     """Steps by node and batch size, counted event by event."""
 
-    def __init__(self, hypers: Sequence[Hyper], cluster: PopulationCluster) -> None:
+    def __init__(self, hypers: Sequence[Hyper], cluster: Cluster) -> None:
         self._now, self._cluster = list(hypers), cluster
         self._steps: dict[str, dict[str, int]] = {}
 
@@ -193,14 +193,14 @@ class BatchSizes:
         if isinstance(event, Cloned):
             self._now[event.trial] = event.hyper
         elif isinstance(event, Reported) and BATCH_SIZE in self._now[event.trial]:
-            node = self._steps.setdefault(self._cluster.nodes[self._cluster.slots[event.slot].node], {})
+            node = self._steps.setdefault(self._cluster.names[self._cluster.all_slots[event.slot].node], {})
             size = str(self._now[event.trial][BATCH_SIZE])
             node[size] = node.get(size, 0) + event.steps
 
     def by_node(self) -> dict[str, dict[str, int]]:
         """Return the counts in the order of the nodes, smaller batches first."""
         in_order = {node: by_size(sizes) for node, sizes in self._steps.items()}
-        return dict(sorted(in_order.items(), key=lambda item: self._cluster.nodes.index(item[0])))
+        return dict(sorted(in_order.items(), key=lambda item: self._cluster.names.index(item[0])))
 
 
 def _is_number(text: str) -> bool:
