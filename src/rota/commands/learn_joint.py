@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import refuse, say
+from rota.commands.common import command_line, refuse, say
 from rota.commands.learn import JOINT, OUT, bar, command_of
 from rota.commands.learn_placement import workers_of
 
@@ -24,9 +24,8 @@ def run_joint(args: argparse.Namespace) -> int:
 
     refuse({"--pooled": args.pooled, "--live": args.live}, f"{args.config} has one agent; leave it out")
     out, seeds = args.out or OUT / args.config.stem, args.seed or [None]
-    runs = [
-        JointRun(out if len(seeds) == 1 else out / f"seed{seed}", _config(args, seed)) for seed in seeds
-    ]
+    runs = [JointRun(out if len(seeds) == 1 else out / f"seed{seed}", _config(args, seed)) for seed in seeds]
+    rules: dict[tuple[Path, ...], tuple[str, dict[str, float]]] = {}
     for run in runs:
         with folder_lock(run.folder):
             if not args.again:
@@ -35,7 +34,7 @@ def run_joint(args: argparse.Namespace) -> int:
                 say(f"note: {run.folder} is learned already; --again learns it anew", file=sys.stderr)
             else:
                 with workers_of(args) as pool:
-                    _learn(run, pool, args)
+                    _learn(run, pool, args, rules)
     _print(runs, args)
     return 0
 
@@ -56,7 +55,13 @@ def _config(args: argparse.Namespace, seed: int | None) -> "JointAgentConfig":
     return bind(JointFile, override(table, [*args.set, *flags]), args.config).joint
 
 
-def _learn(run: "JointRun", pool: "WorkerPool", args: argparse.Namespace) -> None:
+def _learn(
+    run: "JointRun",
+    pool: "WorkerPool",
+    args: argparse.Namespace,
+    rules: dict[tuple[Path, ...], tuple[str, dict[str, float]]],
+) -> None:
+    """Learn an agent; the rule of these trees is looked up in `rules`, or chosen and put there."""
     from rota.learning.joint.evaluate import choose_rule
     from rota.learning.joint.run import finish, learn
 
@@ -68,8 +73,10 @@ def _learn(run: "JointRun", pool: "WorkerPool", args: argparse.Namespace) -> Non
             shown.update()
 
         learn(learner, pool, tell)
-    with bar(run.config.rule_cases, " cases", args) as shown:
-        rule, accuracies = choose_rule(run.folders, run.config.rule_cases, run.config.seed, pool, shown.update)
+    if run.folders not in rules:
+        with bar(run.config.rule_cases, " cases", args) as shown:
+            rules[run.folders] = choose_rule(run.folders, run.config.rule_cases, pool, shown.update)
+    rule, accuracies = rules[run.folders]
     finish(run, learner, rule, {"rules_in_training": accuracies}, command_of(args))
 
 
@@ -82,7 +89,9 @@ def _print(runs: "list[JointRun]", args: argparse.Namespace) -> None:
         about = read_facts(run.folder).about
         spent = {name: about[name] for name in ("trees", "updates", "decisions", "seconds")}
         rate = round(float(str(about["decisions"])) / max(float(str(about["seconds"])), 1e-9), 1)
-        found.append({"agent": str(run.folder), **spent, "decisions_per_s": rate, "best_rule_name": about[RULE]})
+        found.append(
+            {"agent": str(run.folder), **spent, "decisions_per_s": rate, "best_rule_name": about[RULE]}
+        )
     if args.json:
         say(json.dumps(found[0] if len(found) == 1 else {"agents": found}))
         return
@@ -103,16 +112,21 @@ def evaluate_joint(args: argparse.Namespace) -> int:
         raise ConfigError(
             "on what? Give --recordings PATH…: growth trees that it has not learned from, or folders of them"
         )
-    refuse(
-        {"CONFIG": args.config, "--set": args.set, "--again": args.again, "--figures": args.figures},
-        "is not for joint agents; leave it out",
-    )
+    refuse({"CONFIG": args.config, "--set": args.set, "--again": args.again}, "is for learning; leave it out")
+    if args.cases < 1:
+        raise ConfigError(f"--cases {args.cases}: give 1 or more")
     if args.seed and len(args.seed) > 1:
         raise ConfigError("--seed: draws the cases; give one")
     with workers_of(args) as pool, bar(args.cases, " cases", args) as shown:
         paths: list[Path] = list(args.recordings)
         found = evaluate(args.agent, paths, args.cases, (args.seed or [1])[0], pool, shown.update)
+    command = command_line(args, "--agent", "--recordings+", "--cases", "--seed")
     if args.out is not None:
-        write_comparison(args.out, found, command_of(args))
+        write_comparison(args.out, found, command)
+    if args.figures is not None:
+        from rota.figures.files import draw_joint
+
+        for file in draw_joint(found, args.figures, command):
+            say(f"note: drawn into {file}", file=sys.stderr)
     say(json.dumps(found.to_json()) if args.json else text(found))
     return 0

@@ -10,7 +10,7 @@ import pytest
 from rota.core.errors import InputError
 from rota.core.population.events import Grown, Reported
 from rota.core.population.stepping import ASSIGN, REVIEW
-from rota.learning.joint.cases import CaseGenerator, read_growth_trees
+from rota.learning.joint.cases import CaseGenerator
 from rota.learning.joint.config import JointAgentConfig
 from rota.learning.joint.learner import JointLearner
 from rota.learning.joint.rollout import play, worths
@@ -30,6 +30,7 @@ from rota.policies.joint.network import (
     unflattened,
 )
 from rota.policies.population import PopulationPolicy
+from rota.recordings.library import read_growth_trees
 from rota.simulator.population import engine_for
 
 TREES = Path("results/recordings/growth/feedforward1-digits")

@@ -16,18 +16,20 @@ class JointAgentConfig:
     leave_out: tuple[str, ...] = ()
     """Names of folders below these that are not learned from, such as `convnet2-digits`."""
     seed: int = 0
-    updates: int = 400
-    cases_per_update: int = 24
+    updates: int = 200
+    cases_per_update: int = 16
     """Cases of an update, drawn for each update."""
     episodes_per_case: int = 8
     """Episodes of a case; each is compared with the others."""
+    drawn: float = 1.0
+    """Share of the decisions that are drawn at random and learned from; the others are the best by score."""
     lr: float = 0.01
     """Learning rate at the start; it falls to 0."""
     entropy: float = 0.05
     """Weight of the entropy at the start; it falls to 0."""
     hidden: int = 16
     """Width of the network."""
-    rule_cases: int = 100
+    rule_cases: int = 63
     """Number of cases on which the best rule is chosen, beside learning."""
 
     def __post_init__(self) -> None:
@@ -38,6 +40,8 @@ class JointAgentConfig:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.episodes_per_case < 2:
             raise ConfigError("episodes_per_case must be at least 2: each is compared with the others")
+        if not 0.0 < self.drawn <= 1.0:
+            raise ConfigError(f"drawn is {self.drawn}; it must be above 0, at most 1")
         if not (0.0 < self.lr < math.inf and 0.0 <= self.entropy < math.inf):
             raise ConfigError("lr must be above 0, entropy 0 or more")
 

@@ -1,6 +1,5 @@
 """Compare a joint agent with rules, an untrained network, random choices and the oracle, on the same cases."""
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.processes import WorkerPool, map_over
 from rota.core.text import aligned
-from rota.learning.files import EvaluationFile, write_evaluation
+from rota.learning.files import EVALUATION, EvaluationFile, read_evaluation, write_evaluation
 from rota.learning.joint.baselines import Reached, Rule, all_rules, cluster_labels, oracle, random_policy
 from rota.learning.joint.baselines import play as play_policy
 from rota.learning.joint.cases import JointCase
@@ -27,8 +27,9 @@ from rota.simulator.population import engine_for
 
 RULE = "best_rule"
 """Name, in what is said about an agent, of the rule that was best on its training cases."""
+AGAIN = "evaluate again: rota evaluate --agent DIR --recordings PATH…"
 TRAINING = 1_000_003
-"""Added to a seed for the cases on which a rule is chosen: they are not those of learning."""
+"""Seed of the cases on which a rule is chosen."""
 RUNGS = (1, 3, 9)
 """How many times as many cases a rule is tried on, rung by rung; a fifth of the rules goes on."""
 GOES_ON = 0.2
@@ -212,7 +213,6 @@ def tried(task: RuleTask) -> list[float]:
 def choose_rule(
     folders: tuple[Path, ...],
     count: int,
-    seed: int,
     pool: WorkerPool,
     on_case: Callable[[int], object] = lambda count: None,
 ) -> tuple[str, dict[str, float]]:
@@ -225,7 +225,7 @@ def choose_rule(
     done = 0
     for rung in RUNGS:
         until = -(-count * rung // RUNGS[-1])
-        tasks = [RuleTask(folders, number, seed + TRAINING, left) for number in range(done, until)]
+        tasks = [RuleTask(folders, number, TRAINING, left) for number in range(done, until)]
         for accuracies in map_over(pool, tried, tasks):
             for name, accuracy in zip(left, accuracies, strict=True):
                 found[name].append(accuracy)
@@ -240,26 +240,40 @@ def choose_rule(
 def write_comparison(folder: Path, found: JointComparison, command: str) -> None:
     """Write a comparison to a folder, or replace the one that is there."""
     content = found.to_json() | {"of": found.agent, "compared": [row._asdict() for row in found.rows]}
-    write_evaluation(folder, EvaluationFile(KIND, command, json.loads(json.dumps(content))))
+    write_evaluation(folder, EvaluationFile(KIND, command, content))
+
+
+def read_joint_comparison(folder: Path) -> tuple[JointComparison, str]:
+    """Read a comparison, and the command that wrote it."""
+    found = read_evaluation(folder, KIND, AGAIN)
+    said = facts(_Said, found.content, folder / EVALUATION, AGAIN, others=True)
+    return JointComparison(said.of, said.best_rule_name, said.compared), found.command
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    of: str
+    best_rule_name: str
+    compared: tuple[ComparedCase, ...]
 
 
 def text(found: JointComparison) -> str:
     """Return a table of the methods, and the difference between agent and rule in words."""
-    facts = found.to_json()
+    said = found.to_json()
     named = {"agent": "joint agent", "best_rule": found.rule, "untrained": "untrained network"}
     lines = [["accuracy at the deadline", "mean"]]
     lines += [
-        [named.get(name, name), f"{100 * facts[name]:.2f} %"]
+        [named.get(name, name), f"{100 * said[name]:.2f} %"]
         for name in ("agent", "best_rule", "untrained", "random", "oracle")
     ]
-    sure = "no difference" if facts["low"] <= 0.0 <= facts["high"] else "a difference"
+    sure = "no difference" if said["low"] <= 0.0 <= said["high"] else "a difference"
     return "\n".join(
         [
             *aligned(lines),
-            f"{found.agent} on {facts['cases']} cases, {facts['clusters']} independent: "
-            f"{100 * facts['difference']:+.2f} points against the rule ({100 * facts['low']:+.2f} to "
-            f"{100 * facts['high']:+.2f}: {sure}), {facts['captured']:.0%} of what the oracle gains",
-            f"it has the rule's accuracy after {facts['time_to_rule_ratio']:.0%} of the time, the rule itself "
-            f"after {facts['rule_time_ratio']:.0%}",
+            f"{found.agent} on {said['cases']} cases, {said['clusters']} independent: "
+            f"{100 * said['difference']:+.2f} points against the rule ({100 * said['low']:+.2f} to "
+            f"{100 * said['high']:+.2f}: {sure}), {said['captured']:.0%} of what the oracle gains",
+            f"it has the rule's accuracy after {said['time_to_rule_ratio']:.0%} of the time, the rule itself "
+            f"after {said['rule_time_ratio']:.0%}",
         ]
     )

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.core.arrays import Floats
-from rota.learning.joint.cases import CaseGenerator, JointCase, read_growth_trees
+from rota.learning.joint.cases import CaseGenerator, JointCase
 from rota.policies.allocation.joint import DRAWN, GREEDY, form_of
 from rota.policies.allocation.learned import seed_draws
+from rota.recordings.library import read_growth_trees
 from rota.simulator.population import engine_for
 
 PERCENT, MOST = 100.0, 5.0
@@ -36,13 +37,19 @@ class JointEpisode(NamedTuple):
     """Sum of the gradients of the entropies."""
 
 
-def play(case: JointCase, flat: Floats, hidden: int, seed: int | None = None) -> JointEpisode:
-    """Simulate a case until its deadline; decisions are drawn if a seed is given, else the best by score."""
+def play(
+    case: JointCase, flat: Floats, hidden: int, seed: int | None = None, share: float = 1.0
+) -> JointEpisode:
+    """Simulate a case until its deadline.
+
+    If a seed is given, this share of the decisions is drawn; the others are the best by score.
+    """
     engine, size = engine_for(case.scene, case.landscape()), len(flat)
     gradient = np.zeros(2 * size + 1)
     engine.write(reviews=False, keeps_timeline=False)
     engine.use(form_of(flat, hidden, GREEDY if seed is None else DRAWN, gradient=gradient))
     if seed is not None:
+        engine.write(share=share)
         seed_draws(seed)
     engine.advance()
     best, drawn = np.nanmax(engine.metric, initial=0.0), engine.numbers["drawn"].item()
@@ -65,6 +72,8 @@ class JointLesson:
     numbers: tuple[int, ...]
     episodes: int
     """Episodes of each case."""
+    drawn: float
+    """Share of the decisions that are drawn."""
 
 
 class Learned(NamedTuple):
@@ -97,7 +106,7 @@ def learn_from(lesson: JointLesson) -> Learned:
     for number in lesson.numbers:
         case = cases.case(number, lesson.seed)
         seeds = np.random.default_rng((lesson.seed, number)).integers(2**31, size=lesson.episodes)
-        group = [play(case, lesson.flat, lesson.hidden, int(seed)) for seed in seeds]
+        group = [play(case, lesson.flat, lesson.hidden, int(seed), lesson.drawn) for seed in seeds]
         for episode, worth in zip(group, worths([each.best for each in group]), strict=True):
             gradient += worth / lesson.episodes * episode.gradient
             of_entropy += episode.of_entropy / lesson.episodes

@@ -53,9 +53,7 @@ class JointRun(LearningRun):
     def digest(self) -> str:
         """A digest of all that determines the agent."""
         config = asdict(replace(self.config, recordings=(), leave_out=(), rule_cases=1))
-        trees = sorted(
-            file.sha256 for folder in self.folders for file in read_about(folder).files.values()
-        )
+        trees = sorted(file.sha256 for folder in self.folders for file in read_about(folder).files.values())
         text = json.dumps([config, RULES, NAMES, trees], default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -83,7 +83,9 @@ def read_weights(folder: Path) -> JointWeights:
     arrays = read_arrays(folder, found)
     check_features(folder, found, SEEN)
     try:
-        weights = JointWeights(*(np.ascontiguousarray(arrays[name], np.float64) for name in JointWeights._fields))
+        weights = JointWeights(
+            *(np.ascontiguousarray(arrays[name], np.float64) for name in JointWeights._fields)
+        )
         wanted = shapes(len(weights.b))
     except (KeyError, ValueError, TypeError) as error:
         raise wrong_weights(folder, found, error) from None
@@ -118,7 +120,7 @@ class Joint(ProposingAllocation):
 def _change(view: Any, trial: int, column: int) -> str:
     """Return the text of a change in a column of what the agent chose from."""
     if view.walks_trees:
-        return str(view.work.outcomes.nodes.changes[column - 1])
+        return str(view.walked.nodes.changes[column - 1])
     return str(view.changes_allowed(trial)[column - 1])
 
 
@@ -129,8 +131,8 @@ def _form(agent: Path, *, told: bool = False) -> CompiledAllocation:
 
 
 GREEDY, DRAWN, TOLD = range(3)
-"""How decisions are made (`draw_room`): the best by score; drawn, and their gradients added up; or the best,
-while Python makes the changes of networks that they tell."""
+"""How decisions are made (`draw_room`): the best by score; a `share` drawn, whose gradients are added up; or the
+best, while Python makes the changes of networks that they tell."""
 
 
 def form_of(flat: Floats, hidden: int, how: int = GREEDY, **arrays: Any) -> CompiledAllocation:
@@ -179,14 +181,15 @@ def propose(address):  # type: ignore[no-untyped-def]
     p.asked += 1
     flat = weights_of(p, p.weights)
     scores(features, count, flat, width, hidden, found)
-    if p.draw_room == DRAWN:
+    draws = p.draw_room == DRAWN and np.random.random() < p.share
+    if draws:
         chosen = drawn(p, features, hidden, found, count, flat)
     else:
         chosen = np.argmax(found[:count])
     if trial_at[chosen] < 0:
         return propose_steps(p, slot, 0, 0)
     trial = trials_of(p)[QUEUE, trial_at[chosen]]
-    intervals = how_many(p, slot, trial, kind[chosen], features[chosen], hidden[chosen], flat)
+    intervals = how_many(p, slot, trial, kind[chosen], features[chosen], hidden[chosen], flat, draws)
     if change[chosen]:
         change_network(p, trial, change[chosen])
     return propose_part(p, slot, trial_at[chosen], intervals * trials_of(p)[INTERVAL, trial])
@@ -234,7 +237,7 @@ def drawn(p, features, hidden, found, count, flat):  # type: ignore[no-untyped-d
 
 
 @kernel
-def how_many(p, slot, trial, kind, seen, layer, flat):  # type: ignore[no-untyped-def]
+def how_many(p, slot, trial, kind, seen, layer, flat, draws):  # type: ignore[no-untyped-def]
     """Return for how many intervals a trial is assigned; those after the deadline are left out."""
     trials, lengths = trials_of(p), np.array([1, 2, 4, 0])
     interval = trials[INTERVAL, trial]
@@ -249,7 +252,7 @@ def how_many(p, slot, trial, kind, seen, layer, flat):  # type: ignore[no-untype
     if allowed.sum() == 1:
         return 1
     score_lengths(layer, allowed, flat, p.hidden, found)
-    if p.draw_room != DRAWN:
+    if not draws:
         return lengths[np.argmax(found)]
     gradient, of_entropy, total = gradients_of(p)
     entropy = softmax(found, LENGTHS)
@@ -261,4 +264,3 @@ def how_many(p, slot, trial, kind, seen, layer, flat):  # type: ignore[no-untype
     add_length_gradient(seen, layer, slopes, flat, p.hidden, of_entropy)
     total[0] += entropy
     return lengths[chosen]
-

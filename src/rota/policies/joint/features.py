@@ -56,13 +56,13 @@ MEANINGS = {
     "slower": "log(step time here / on the fastest slot) / 2",
     "lr": "2 × (log10 of its learning rate + 2.3); 0 if it has none",
     "lr.squared": "square of that, halved",
-    "neighbours": "10 × mean deviation of other trials from their families' means, by nearness of learning rates",
+    "neighbours": "10 × mean deviation of others from their families' means, by nearness of learning rates",
     "neighbours.known": "how much of that is known, from 0 to 1",
     "deviation": "10 × mean deviation of the trial from its family's mean",
     "leads": "1 if it has the best accuracy; of an idle slot: 1 if that trial is being trained",
     "grown": "number of changes of its network, at most 3, / 3",
     "cost": "step time with the change / without − 1",
-    "gain": "10 × (mean gain of others in intervals after a change − in those without), less the usual gain there",
+    "gain": "10 × mean gain of others in intervals after a change, beyond that in those without",
     "gain.known": "how much of that is known, from 0 to 1",
     "time": "share of the time that is over",
     "new.share": "share of the trials that have not been trained",
@@ -91,7 +91,7 @@ PER_UNIT = 10.0
 
 @kernel
 def notes_of(p):  # type: ignore[no-untyped-def]
-    """Return what the agent keeps: reports of each trial, changes made, accuracies and changes by interval."""
+    """Return what the agent keeps: reports and changes of trials, traits, and curves of both."""
     n, width = p.n_trials, p.notes_width
     flat = carray(pointer(p.notes), n * (2 + TRAITS + 2 * width), np.float64)
     counts, made = flat[:n], flat[n : 2 * n]
@@ -148,7 +148,7 @@ def changed_kind(p, trial, column):  # type: ignore[no-untyped-def]
 
 @kernel
 def families_of(p):  # type: ignore[no-untyped-def]
-    """Return means by family and interval: accuracies, gains, and how many of both; the last row is of all."""
+    """Return means by family and interval: accuracies, gains, how many of both; the last row is of all."""
     counts, _, traits, curves, _ = notes_of(p)
     rows = int(traits[:, FAMILY].max()) + 2
     found = np.zeros((4, rows, p.notes_width + 1))
@@ -197,7 +197,7 @@ def growth_gain(p, families):  # type: ignore[no-untyped-def]
 
 @kernel
 def time_left_s(p):  # type: ignore[no-untyped-def]
-    """Return the time until the deadline; without one, until all trials would be done on slots without gaps."""
+    """Return the time until the deadline; without one, until all would be done on slots without gaps."""
     if p.deadline_s < inf:
         return max(p.deadline_s - p.now_s, 1e-9)
     trials, step_s, flags, work, speed = trials_of(p), step_s_of(p), flags_of(p), 0.0, 0.0
@@ -214,8 +214,8 @@ def time_left_s(p):  # type: ignore[no-untyped-def]
 def describe(p, slot, features, trial_at, change, kind):  # type: ignore[no-untyped-def]
     """Fill in the candidates for a slot: features, position in the queue, change and kind; return how many.
 
-    The last one leaves the slot idle, if others work or time passes anyway. Intervals that end after the deadline are no
-    candidates.
+    The last one leaves the slot idle, if others work or time passes anyway. Intervals that end after the
+    deadline are no candidates.
     """
     take_notes(p)
     families = families_of(p)

@@ -1,8 +1,8 @@
 """The network of the joint agent, compiled: scores, and gradients of the logarithms of probabilities.
 
-All weights are one flat array, and so are their gradients. A network with a hidden layer and a linear path past
-it scores each candidate; from the hidden layer of the one that was chosen, another row of scores says for how
-many intervals.
+All weights are one flat array, and so are their gradients. A network with a hidden layer and a linear path
+past it scores each candidate; from the hidden layer of the one that was chosen, another row of scores says
+for how many intervals.
 """
 
 from typing import NamedTuple
