@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Simulates the shipped workload under every scheduler and populations under every allocation, and draws the figures.
+# Simulates the shipped workload under every scheduler, populations under every allocation, one of them on unequal GPUs
+# with measured step times, and draws the figures.
 #
 #     bash scripts/simulate.sh [CONFIG] [--quick] [--set key=value] [--out DIR] …
 #
@@ -32,7 +33,9 @@ if [[ -z $draw ]]; then
 fi
 "$python" -P -m rota simulate --out "$runs" ${replace[@]+"${replace[@]}"} "$@"
 if [[ -n $populations ]]; then
-    "$python" -P -m rota simulate "${here}config/simulate/populations.toml" --out "$runs/populations" \
-        ${replace[@]+"${replace[@]}"} ${quick:+"$quick"}
+    for config in populations gpus; do
+        "$python" -P -m rota simulate "${here}config/simulate/$config.toml" --out "$runs/$config" \
+            ${replace[@]+"${replace[@]}"} ${quick:+"$quick"}
+    done
 fi
 exec "$python" -P -m rota plot "$runs" --out "${here}plots" --count ${quick:+"$quick"}

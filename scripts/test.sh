@@ -15,16 +15,17 @@ if [[ $# != 0 ]]; then
     exec "${pytest[@]}" ${tests:+"$tests"} "$@"
 fi
 
-# The first takes longest, and mostly waits: it has all that needs Ray or Slurm. It stays in the foreground, where
-# Ctrl-C reaches it, so that it ends its clusters.
+# Longest first. Much of the first is waiting, so it goes well with the others.
 parts=(
-    "execution engines sweeps test_docs.py test_examples.py"
+    "execution"
+    "engines test_docs.py"
+    "commands"
+    "library test_wheel.py test_notebook.py test_fuzz.py"
+    "sweeps test_examples.py"
     "learning"
     "training"
-    "figures report results recordings"
-    "commands"
     "policies simulator"
-    "library test_wheel.py test_notebook.py test_fuzz.py"
+    "figures report results recordings"
     "" # all others
 )
 state="$(mktemp -d)" background=""

@@ -173,7 +173,7 @@ began() { sed -n 's/.*) \([^Z]\)/\1/p' "/proc/$1/stat" 2> /dev/null | cut -d ' '
 launch() {
     local name="$1"
     shift
-    setsid "$@" < /dev/null > "$folder/logs/$name.out" 2>&1 &
+    setsid "$@" < /dev/null > "$folder/logs/$name.out" 2>&1 9>&- &
     echo "$! $(began "$!")" > "$folder/pids/$name"
 }
 
@@ -232,6 +232,8 @@ start() {
     fi
     make_folder
     stop_processes
+    exec 9< /tmp # until ours are taken, no other of these scripts looks for free ones
+    flock --timeout 120 9 || true
     write_configuration "$(find_ports)"
     # Without --force it insists on a socket for all users; this one is for its owner.
     launch munged munged --foreground --force --key-file="$folder/munge.key" --socket="$folder/munge.sock" \
@@ -241,6 +243,7 @@ start() {
     launch slurmctld slurmctld -D -c -f "$folder/slurm.conf"
     for node in $(nodes); do launch_node "$node"; done
     until_true all_are_idle || { stop_processes && fail "not all nodes came up in 2 minutes: see $folder/logs"; }
+    exec 9>&-
     explain
 }
 

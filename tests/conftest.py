@@ -3,12 +3,12 @@
 import os
 import secrets
 import shutil
-import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -109,6 +109,12 @@ def _slurm_local(*arguments: str) -> None:
         raise RuntimeError(done.stderr.strip().rpartition("\n")[2])
 
 
+@pytest.fixture(scope="session")
+def slurm_guarded() -> Callable[[str], AbstractContextManager[None]]:
+    """Gives what ends the Slurms in folders of a pattern."""
+    return slurm_ended
+
+
 @pytest.fixture
 def slurm(slurm_of_all_tests) -> Slurm:
     """A real Slurm of four nodes, on which nothing runs yet."""
@@ -120,24 +126,25 @@ def slurm(slurm_of_all_tests) -> Slurm:
 def slurm_of_all_tests() -> Iterator[Slurm]:
     """A real Slurm of four nodes, started for all tests together and ended with them."""
     folder = Path(tempfile.mkdtemp(prefix="rota-slurm-", dir="/tmp"))
+    with slurm_ended(folder):
+        try:
+            _slurm_local("start", "--folder", str(folder))
+        except RuntimeError as error:
+            do_without("Slurm", str(error))
+        yield Slurm(folder)
+
+
+@contextmanager
+def slurm_ended(folder: Path | str) -> Iterator[None]:
+    """End the Slurm of a folder, or of all of a pattern, afterwards: also if this process is killed."""
+    guard = subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("slurm_guard.py"), folder],
+        stdin=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
     try:
-        _slurm_local("start", "--folder", str(folder))
-    except RuntimeError as error:
-        shutil.rmtree(folder)
-        do_without("Slurm", str(error))
-    yield Slurm(folder)
-    _slurm_local("stop", "--folder", str(folder))
-    _end_clients_of(folder)
-    shutil.rmtree(folder)
-
-
-def _end_clients_of(folder: Path) -> None:
-    """A salloc whose Slurm is gone would look for it for ever."""
-    for file in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            is_client = file.with_name("exe").readlink().name in ("salloc", "srun")
-            if is_client and f"SLURM_CONF={folder}/".encode() in file.read_bytes():
-                os.kill(int(file.parent.name), signal.SIGKILL)
+        yield
+    finally:
+        guard.communicate()
 
 
 @dataclass(frozen=True)

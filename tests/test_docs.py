@@ -14,6 +14,7 @@ import sys
 import tempfile
 import tomllib
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -163,7 +164,7 @@ class Reader:
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
-            env=self.environment | ({"ROTA_CACHE": str(self.folder)} if "PYTHONPATH=src" in command else {}),
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -188,7 +189,7 @@ def copy_checkout(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def followed(request, tmp_path_factory):
+def followed(request, tmp_path_factory, slurm_guarded):
     """Page → the future of following it, of the pages that are asked for.
 
     Pages that need Ray or Slurm come first, one at a time: actors that wait for a core give up. The others
@@ -202,11 +203,15 @@ def followed(request, tmp_path_factory):
     }
     folders = {name: tmp_path_factory.mktemp("page") for name in asked}
     with ThreadPoolExecutor(1) as alone, ThreadPoolExecutor(os.cpu_count()) as together:
-        first = {name: alone.submit(follow, name, folders[name], engines) for name in asked if needs(name)}
+        first = {
+            name: alone.submit(follow, name, folders[name], engines, slurm_guarded)
+            for name in asked
+            if needs(name)
+        }
 
         def follow_later(name: str) -> None:
             wait(first.values())
-            follow(name, folders[name], {})
+            follow(name, folders[name], {}, slurm_guarded)
 
         yield first | {name: together.submit(follow_later, name) for name in asked if not needs(name)}
 
@@ -216,18 +221,14 @@ def needs(name: str) -> set[str]:
     return set().union(*(block.hints.needs for block in ALL if block.name == name))
 
 
-def follow(name: str, folder: Path, engines: dict[str, Any]) -> None:
+def follow(name: str, folder: Path, engines: dict[str, Any], guarded: Any) -> None:
     """Do what a page says. TMPDIR is in /tmp, because paths of sockets must be short."""
     environment = dict(engines["slurm"].environment if "slurm" in needs(name) else os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     with tempfile.TemporaryDirectory(prefix="rota-page-", dir="/tmp") as short:
         environment["TMPDIR"] = short
-        try:
+        with guarded(f"{short}/rota-slurm-*") if "slurm" in needs(name) else nullcontext():
             Reader(copy_checkout(folder / "rota"), environment, engines).follow(REPOSITORY / name)
-        finally:
-            if any(Path(short).glob("rota-slurm-*")):
-                stop = ["bash", REPOSITORY / "setup" / "slurm-local.sh", "stop"]
-                subprocess.run(stop, env=environment, capture_output=True)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -228,7 +228,7 @@ def ready(machine):
     return machine
 
 
-POPULATIONS = "config/simulate/populations.toml"
+POPULATIONS, GPUS = (f"config/simulate/{name}.toml" for name in ("populations", "gpus"))
 
 
 @pytest.mark.parametrize(
@@ -248,10 +248,13 @@ def test_simulate_draws_the_runs_it_has_made_into_the_plots_of_the_checkout(read
     assert (run.returncode, run.stderr) == (0, "")
     words = "".join(f" {word}" for word in arguments)
     own = "" if runs == "mine" else " --replace"
-    populations = f"python -P -m rota simulate ROOT/{POPULATIONS} --out {runs}/populations{own}{figures}"
+    populations = [
+        f"python -P -m rota simulate ROOT/{config} --out {runs}/{Path(config).stem}{own}{figures}"
+        for config in (POPULATIONS, GPUS)
+    ]
     assert ready.asked() == [
         f"python -P -m rota simulate --out {runs}{own}{words}",
-        *([] if "a.toml" in arguments else [populations]),
+        *([] if "a.toml" in arguments else populations),
         f"python -P -m rota plot {runs} --out ROOT/plots --count{figures}",
     ]
 
@@ -261,6 +264,7 @@ def test_from_the_checkout_itself_paths_do_not_say_where_it_is(ready):
     assert ready.asked() == [
         "python -P -m rota simulate --out results/quick --replace --quick",
         f"python -P -m rota simulate {POPULATIONS} --out results/quick/populations --replace --quick",
+        f"python -P -m rota simulate {GPUS} --out results/quick/gpus --replace --quick",
         "python -P -m rota plot results/quick --out plots --count --quick",
     ]
 

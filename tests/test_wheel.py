@@ -57,8 +57,11 @@ def pip(python: str | Path, *words: object) -> None:
 
 
 def outside(**more: str) -> dict[str, str]:
-    """The environment variables of a shell that knows nothing of this checkout and its Python."""
-    ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "ROTA_CACHE")
+    """The environment variables of a shell that knows nothing of this checkout and its Python.
+
+    What has been compiled from the same sources serves both.
+    """
+    ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     return {name: value for name, value in os.environ.items() if name not in ours} | more
 
 
@@ -75,9 +78,7 @@ class Installed:
 
     def try_(self, command: str) -> subprocess.CompletedProcess[str]:
         """Type a command."""
-        variables = outside(
-            PATH=f"{self.python.parent}:{os.environ['PATH']}", ROTA_CACHE=str(self.environment / "cache")
-        )
+        variables = outside(PATH=f"{self.python.parent}:{os.environ['PATH']}")
         return subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
@@ -108,7 +109,7 @@ def base(wheel, tmp_path_factory) -> Installed:
 def train(wheel, base, tmp_path) -> Iterator[Installed]:
     """`pip install 'WHEEL[train]'` into the same environment, where torch is installed already (see above).
 
-    It is the same one so that nothing is compiled twice; afterwards it has no torch again.
+    It is the same one so that nothing is installed twice; afterwards it has no torch again.
     """
     asked = [base.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     borrowed = Path(subprocess.check_output(asked, text=True).strip()) / "borrowed.pth"

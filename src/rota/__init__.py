@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rota.core.cluster import Cluster
+    from rota.core.durations import Durations
     from rota.core.errors import RotaError
     from rota.core.failures import Failures
     from rota.core.network import Growth
@@ -35,6 +36,7 @@ __all__ = [
     "Choice",
     "Cluster",
     "Comparison",
+    "Durations",
     "Evolution",
     "Failures",
     "Growth",
@@ -66,6 +68,7 @@ _WHERE = {
     "Choice": "rota.library.spaces",
     "Cluster": "rota.core.cluster",
     "Comparison": "rota.library.compare",
+    "Durations": "rota.core.durations",
     "Evolution": "rota.core.population.policies",
     "Failures": "rota.core.failures",
     "Growth": "rota.core.network",

@@ -39,11 +39,12 @@ def test_json_is_one_array_with_every_metric(rota, trace):
     code, out, err = rota("--trace", trace, *TWO_GPUS, "--schedulers", "fifo,srtf", "--json")
     assert (code, err, out.count("\n")) == (0, "", 1)
     rows = json.loads(out)
-    keys = ["scheduler", *(field.name for field in fields(Metrics)), "wall_s"]
+    keys = ["scheduler", *(field.name for field in fields(Metrics)), "wall_s", "knows"]
     assert [list(row) for row in rows] == [keys, keys]
     # Under FIFO a starts at once, b after it, c after b: bert takes 10 s to start, vgg16 7 s and dqn 5 s, and
     # the trace's durations are taken at their word.
-    fifo = {key: value for key, value in rows[0].items() if key != "wall_s"}
+    fifo = {key: value for key, value in rows[0].items() if key not in ("wall_s", "knows")}
+    assert [row["knows"] for row in rows] == ["none", "exact"]
     ends = (610, 610 + 307, 610 + 307 + 65)
     assert fifo == {
         "scheduler": "fifo",
@@ -567,7 +568,7 @@ def test_a_place_for_runs_that_is_below_a_file_is_refused(rota, here, trace, out
 KNOWN = ", ".join(SCHEDULERS)
 
 
-KEYS = "workload, cluster, schedulers, cost, checkpoint_every_s, placement, failures"
+KEYS = "workload, cluster, schedulers, cost, checkpoint_every_s, placement, durations, failures"
 
 
 @pytest.mark.parametrize(

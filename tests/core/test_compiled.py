@@ -78,19 +78,46 @@ def test_another_source_of_a_kernel_is_another_folder(checkout, name):
     assert second.parent == first.parent
 
 
-def test_a_kernel_notices_a_constant_that_changed_in_another_file(checkout):
-    (checkout.package / "tiny.py").write_text(
+def write_tiny(package: Path) -> None:
+    (package / "tiny.py").write_text(
         "from rota.core.columns import GPUS\n"
         "from rota.core.compiled import kernel\n\n\n"
         "@kernel\n"
         "def gpus():\n"
         "    return GPUS\n"
     )
+
+
+ASK = "from rota.tiny import gpus; input(); gpus(); print(sum(gpus.stats.cache_misses.values()))"
+
+
+def test_a_kernel_notices_a_constant_that_changed_in_another_file(checkout):
+    write_tiny(checkout.package)
     ask = "from rota.tiny import gpus; print(gpus())"
     assert checkout.run(ask) == "3"
     assert list(checkout.cache.rglob("tiny.gpus*.nbi"))  # kept for next time
     checkout.change("core/columns.py", "\nGPUS = 1234\n")
     assert checkout.run(ask) == "1234"
+
+
+def test_a_kernel_is_compiled_once_by_all_processes_in_whichever_folder_the_sources_are(checkout, tmp_path):
+    write_tiny(checkout.package)
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(checkout.folder, elsewhere)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", ASK],
+            env={**os.environ, "ROTA_CACHE": str(checkout.cache), "PYTHONPATH": str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for folder in (checkout.folder, elsewhere)
+    ]
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert sorted(int(process.communicate()[0]) for process in processes) == [0, 1]
 
 
 @pytest.mark.parametrize("place", ["file", "file/below"])

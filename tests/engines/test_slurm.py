@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -160,3 +161,30 @@ def test_where_it_cannot_be_had_tests_are_skipped_or_fail_if_it_is_required(tmp_
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
     assert outcome in done.stdout.splitlines()[-1]
     assert "no Slurm: slurm-local: missing: slurmd" in done.stdout
+
+
+HELD = """
+import sys, time
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from conftest import slurm_ended, _slurm_local
+folder = Path({folder!r})
+with slurm_ended(folder):
+    _slurm_local("start", "--folder", str(folder), "--nodes", "1")
+    print("up", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_nothing_is_left_of_it_if_the_tests_that_use_it_are_killed():
+    with tempfile.TemporaryDirectory(prefix="rota-slurm-", dir="/tmp") as name:
+        folder = Path(name, "killed")
+        code = HELD.format(tests=str(ROOT / "tests"), folder=str(folder))
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as tests:
+            assert tests.stdout.readline() == "up\n"
+            pids = [int(file.read_text().split()[0]) for file in (folder / "pids").iterdir()]
+            assert all(map(is_alive, pids))
+            tests.kill()
+        wait_until(lambda: not folder.exists())
+    assert len(pids) == 3
+    assert not any(map(is_alive, pids))

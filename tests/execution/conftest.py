@@ -85,6 +85,7 @@ class Small:
     terms: Terms = field(default_factory=lambda: Terms(interval=10, steps=40))
     report_each: bool = True
     seed: int = 0
+    deadline_s: float = math.inf
 
     @property
     def cluster(self) -> Cluster:
@@ -103,6 +104,7 @@ class Small:
             Equal(STEP_S),
             self.seed,
             self.report_each,
+            deadline_s=self.deadline_s,
         )
 
 

@@ -21,7 +21,28 @@ KILLS = 10
 LONGEST_S = 0.4
 RATION = 5
 """Parts of a worker: 10 kills × 2 slots × 5 parts are fewer than 6 trials × 20 parts."""
+GROWS = """
+from dataclasses import dataclass
+
+import rota
+from rota.core.population.events import Assign, Grow
+
+
+@dataclass(frozen=True)
+class Grows(rota.Allocation):
+    def assign(self, view):
+        raise AssertionError
+
+    def hand_out(self, view):
+        for trial in list(view.waiting):
+            if view.steps[trial] in (100, 240) and view.changes_allowed(trial):
+                yield Grow(trial, "deepen 0")
+        while view.idle and view.waiting:
+            yield Assign(view.idle[0], view.first(1))
+"""
 CONFIG = """
+allocation = "{allocation}"
+changes = ["deepen 0"]
 evolution = "{evolution}"
 trial = "{trial}"
 
@@ -124,20 +145,27 @@ def journaled_reports(folder):
 def essence(found):
     """What does not depend on time and place."""
     return [
-        (trial["id"], trial["status"], trial["steps"], trial["best_metric"], trial["hyper"])
+        (trial["id"], trial["status"], trial["steps"], trial["best_metric"], trial["hyper"], trial["changes"])
         for trial in found
     ]
 
 
-@pytest.mark.parametrize(("evolution", "slots"), [("none", 2), ("pbt", 1)])
+@pytest.mark.parametrize(
+    ("allocation", "evolution", "slots"),
+    [("grows.py:Grows", "none", 2), ("fifo", "pbt", 1)],
+    ids=["growing", "pbt"],
+)
 def test_nothing_is_lost_or_done_twice_however_often_the_controller_is_killed(
-    tmp_path, rationed, evolution, slots
+    tmp_path, rationed, allocation, evolution, slots
 ):
     chance, mark = random.Random(slots), f"{tmp_path.name}-{time.time_ns()}"
     config, folder, calm = tmp_path / "config.toml", tmp_path / "disturbed", tmp_path / "calm"
     training = rationed.training(RATION, step_s=0.002 * slots)
+    (tmp_path / "grows.py").write_text(GROWS)
     config.write_text(
-        CONFIG.format(evolution=evolution, slots=slots, trial=rationed.trial, training=training)
+        CONFIG.format(
+            allocation=allocation, evolution=evolution, slots=slots, trial=rationed.trial, training=training
+        )
     )
     kills = killed(mark, folder, ["run", config, "--out", folder], chance.uniform(0.0, LONGEST_S))
     for _ in range(KILLS - 1):
@@ -148,6 +176,8 @@ def test_nothing_is_lost_or_done_twice_however_often_the_controller_is_killed(
     resumed = finished(mark, "run", "--resume", folder)
     undisturbed = finished(mark, "run", config, "--out", calm)
     assert essence(resumed["trials"]) == essence(undisturbed["trials"])
+    if evolution == "none":
+        assert [trial["changes"] for trial in resumed["trials"]] == [["deepen 0"] * 2] * 6
     assert (resumed["reports"], resumed["clones"]) == (undisturbed["reports"], undisturbed["clones"])
     assert resumed["failures"] == 0
     assert resumed["clones"] > 0 or evolution == "none"
@@ -181,7 +211,9 @@ FORKS = """
 
 def test_what_trials_have_started_is_gone_with_the_controller(tmp_path, trial_module):
     mark, config, folder = f"{tmp_path.name}-{time.time_ns()}", tmp_path / "config.toml", tmp_path / "run"
-    config.write_text(CONFIG.format(evolution="none", slots=2, trial=trial_module(FORKS), training=""))
+    config.write_text(
+        CONFIG.format(allocation="fifo", evolution="none", slots=2, trial=trial_module(FORKS), training="")
+    )
     assert killed_after_a_report(mark, folder, ["run", config, "--out", folder], 0.0)
     until_s = time.monotonic() + 60
     while left_running(mark):

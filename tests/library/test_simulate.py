@@ -323,7 +323,12 @@ print(*found.to_frame()["scheduler"])
 
 
 def test_rows_have_every_metric(run):
-    assert run.row() == {"scheduler": "srtf", **asdict(run.metrics), "wall_s": run.wall_s}
+    assert run.row() == {
+        "scheduler": "srtf",
+        **asdict(run.metrics),
+        "wall_s": run.wall_s,
+        "knows": "exact",
+    }
 
 
 UNEQUAL = rota.Cluster.of(k80=1, a100=1, speeds={"k80": {"default": 0.2}, "a100": {"default": 2.0}})

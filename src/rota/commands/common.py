@@ -157,6 +157,20 @@ def workers(text: str) -> int | str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def preset_name(preset: str | None, mode: str | None) -> str | None:
+    """Return the allocation that `--preset` and `--mode` stand for, like `spa-era`; None if not given."""
+    from rota.core.errors import unknown
+    from rota.policies.allocation.registry import MODES, NAMED
+
+    if mode and not preset:
+        raise ConfigError(f"--mode {mode}: says how a preset allocates; give --preset spa or gpa, too")
+    if preset and preset.lower() not in NAMED:
+        raise ConfigError(f"--preset: {unknown('preset', preset, NAMED)}")
+    if mode and mode.upper() not in MODES:
+        raise ConfigError(f"--mode: {unknown('mode', mode, MODES)}")
+    return f"{preset}-{mode or 'ERA'}".lower() if preset else None
+
+
 def draw_into(figure: "Figure", file: Path) -> None:
     """Write a figure, and say where it is."""
     from rota.figures.page import write_figure

@@ -28,10 +28,10 @@ def add_parser(subparsers: Any) -> None:
     """Add `learn`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "learn",
-        help="learn from recordings how networks should change while they train, to place trials, or both",
+        help="learn from recordings how networks should change, to place trials, or both in one",
         description="Learn agents from recorded trees, or, if the configuration has a [placement] table, one "
-        "that places trials on unequal slots; with a [joint] table one that does both. Stop it at any moment; the same command goes on from "
-        "there.",
+        "that places trials on unequal slots; with a [joint] table one that does both. Stop it at any "
+        "moment; the same command goes on from there.",
     )
     pooled = "one agent from all trees (else one per scenario)"
     parser.add_argument("--pooled", action="store_true", default=None, help=pooled)

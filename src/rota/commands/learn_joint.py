@@ -44,7 +44,7 @@ def _config(args: argparse.Namespace, seed: int | None) -> "JointAgentConfig":
     from rota.config.load import override, read
     from rota.learning.joint.config import JointFile
 
-    table = read(args.config)
+    table: dict[str, Any] = read(args.config)
     paths = table.get(JOINT, {}).get("recordings")
     if isinstance(paths, list):
         table[JOINT]["recordings"] = [str(args.config.parent / str(path)) for path in paths]
@@ -81,7 +81,7 @@ def _learn(
 
 
 def _print(runs: "list[JointRun]", args: argparse.Namespace) -> None:
-    from rota.learning.joint.run import RULE
+    from rota.learning.joint.evaluate import RULE
     from rota.policies.agents import read_facts
 
     found: list[dict[str, Any]] = []
@@ -89,17 +89,16 @@ def _print(runs: "list[JointRun]", args: argparse.Namespace) -> None:
         about = read_facts(run.folder).about
         spent = {name: about[name] for name in ("trees", "updates", "decisions", "seconds")}
         rate = round(float(str(about["decisions"])) / max(float(str(about["seconds"])), 1e-9), 1)
-        found.append(
-            {"agent": str(run.folder), **spent, "decisions_per_s": rate, "best_rule_name": about[RULE]}
-        )
+        facts = {"agent": str(run.folder), **spent, "decisions_per_s": rate, "best_rule_name": about[RULE]}
+        found.append(facts)
     if args.json:
         say(json.dumps(found[0] if len(found) == 1 else {"agents": found}))
         return
     for each in found:
         say(
-            f"{each['agent']}: {each['updates']:,} updates, {each['decisions']:,} decisions on {each['trees']} "
-            f"trees in {each['seconds']:.1f} s, {each['decisions_per_s']:,.0f} a second; the best rule in "
-            f"training is {each['best_rule_name']}"
+            f"{each['agent']}: {each['updates']:,} updates, {each['decisions']:,} decisions on "
+            f"{each['trees']} trees in {each['seconds']:.1f} s, {each['decisions_per_s']:,.0f} a second; the "
+            f"best rule in training is {each['best_rule_name']}"
         )
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rota.commands.run_jobs import JobsRun
     from rota.execution.controller import PopulationOutcome
     from rota.execution.folder import RealFolder
-    from rota.library.real_run import RealRun
+    from rota.library.real_grid import RealGrid
+    from rota.library.real_run import RealRun, RunSpec
 
 STOPPED = 130
 """The exit code of what Ctrl-C ended."""
@@ -56,6 +57,14 @@ def add_parser(subparsers: Any) -> None:
         help="once it is done, write what the best trial saved to a new file; with --resume, too",
     )
     add("--repeat", type=int, metavar="N", help="run it so often, with different seeds, and sum that up")
+    add("--preset", metavar="NAME", help="allocate as a system that has a name: spa or gpa")
+    add("--mode", metavar="MODE", help="how a preset allocates: ERA (default) or ETA")
+    add(
+        "--quick",
+        action="store_true",
+        help="try it in seconds: two trials, two steps, tiny batches; generated images if the data set is "
+        "not here",
+    )
     add("--json", action="store_true", help="print what came of it as JSON")
     add("--every", type=float, default=1.0, metavar="S", help="say how it goes every so many seconds (1)")
     add("--help-config", action="store_true", help="list the keys of the configuration")
@@ -81,23 +90,45 @@ def run(args: argparse.Namespace) -> int:
             _kind_of(args, read(file))
         return retrain_best(args, _address(args))
 
+    grid = _grid_of(args)
+    return _run_one(args, _run_of(args)) if grid is None else _run_grid(args, grid)
+
+
+def _run_one(args: argparse.Namespace, found: "RealRun | JobsRun", *, quiet: bool = False) -> int:
     from rota.library.real_run import RealRun
 
-    found = _run_of(args)
-    return _run_population(args, found) if isinstance(found, RealRun) else _run_jobs(args, found)
+    carry_out: Any = _run_population if isinstance(found, RealRun) else _run_jobs
+    code: int = carry_out(args, found, quiet)
+    return _stopped(args.resume or args.out) if code == STOPPED else code
 
 
-def _run_population(args: argparse.Namespace, real: "RealRun") -> int:
+def _run_grid(args: argparse.Namespace, grid: "RealGrid") -> int:
+    """Run the points one after the other; those that are complete are not run again."""
+    from rota.commands.common import typed
+    from rota.commands.run_progress import grid_text
+
+    codes = [0]
+    for number, point in enumerate(grid.points, start=1):
+        if grid.is_complete(point):
+            continue
+        say(f"rota: point {number} of {len(grid.points)}: {point.name}", file=sys.stderr)
+        run = grid.run(point, _kind_of(args, point.table), typed(), _address(args), anew=args.salvage)
+        codes.append(_run_one(args, run, quiet=True))
+        if codes[-1] == STOPPED:
+            return STOPPED
+    records = [grid.record(point) for point in grid.points]
+    say(json.dumps({"points": records}) if args.json else f"{grid_text(records)}\n{grid.path}")
+    return max(codes)
+
+
+def _run_population(args: argparse.Namespace, real: "RealRun", quiet: bool) -> int:
     from rota.commands.run_progress import Lines, live, rich_table
     from rota.core.processes import stopping
-    from rota.library.real_run import record
 
     with stopping() as stop, live(sys.stderr, args.every, Lines, rich_table) as watch:
         outcomes = real.carry_out(lambda: stop.asked, lambda seed: watch())
-    if args.json:
-        say(json.dumps(record(outcomes)))
-    else:
-        say(_said(real, outcomes))
+    if not quiet:
+        say(json.dumps(real.record(outcomes)) if args.json else _said(real, outcomes))
     if args.export and outcomes[-1].complete:
         from rota.commands.best_trial import export
 
@@ -105,15 +136,46 @@ def _run_population(args: argparse.Namespace, real: "RealRun") -> int:
     return _code(real, outcomes)
 
 
+def _grid_of(args: argparse.Namespace) -> "RealGrid | None":
+    """Return the runs at the points of a grid, new ones or those in a folder; None if it is one run."""
+    from rota.commands.common import typed
+    from rota.config.grid import expand
+    from rota.library.real_grid import GridPointRun, RealGrid
+
+    if args.resume:
+        _check_resumed(args)
+        if not RealGrid.is_one(args.resume):
+            return None
+        _refuse_export(args)
+        grid = RealGrid.read(args.resume)
+        if args.salvage:
+            for point in grid.points:
+                _salvage(grid.folder(point))
+        return grid
+    table, settings = _table_of(args)
+    if "grid" not in table:
+        return None
+    _refuse_export(args)
+    points = []
+    for each in expand(table, args.config):
+        _, order = _ordered(args, each.table, settings)
+        order.config.engine.check()
+        points.append(GridPointRun(each.name, each.parameters, order.text()))
+    return RealGrid.begin(args.out, points, typed())
+
+
+def _refuse_export(args: argparse.Namespace) -> None:
+    if args.export:
+        raise ConfigError("--export: is of one run; give the folder of a point: --resume DIR/POINT")
+
+
 def _run_of(args: argparse.Namespace) -> "RealRun | JobsRun":
     """Return the run that was asked for: the one in a folder, or a new one."""
     from rota.commands.common import typed
-    from rota.config.load import override, read
+    from rota.config.load import read
     from rota.execution.folder import RealFolder
 
     if args.resume:
-        if args.config or args.out or args.set or args.repeat:
-            raise ConfigError("--resume: goes on with a run as it was asked for; give only the folder")
         folder = RealFolder(args.resume)
         kind = _kind_of(args, read(folder.config) if folder.config.exists() else {})
         if args.salvage:
@@ -122,15 +184,69 @@ def _run_of(args: argparse.Namespace) -> "RealRun | JobsRun":
         if not folder.begun():  # it may have been emptied
             say(f"rota: note: {args.resume}: there is no journal yet; the run begins now", file=sys.stderr)
         return resumed
+    kind, order = _ordered(args, *_table_of(args))
+    return kind.begin(order, args.out, typed())
+
+
+def _check_resumed(args: argparse.Namespace) -> None:
+    """Raise ConfigError if a flag asks for something else than what was begun."""
+    asked = (args.config, args.out, args.set, args.repeat, args.preset, args.mode, args.quick)
+    if any(asked):
+        raise ConfigError("--resume: goes on with a run as it was asked for; give only the folder")
+
+
+def _table_of(args: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Return the table of a new run with the flags put over it, and the settings that they are."""
+    from rota.commands.common import preset_name
+    from rota.config.load import override, read
+
     if not args.config:
         raise ConfigError("what and where? Give a file and a new folder: config/run/local.toml --out DIR")
-    repeat = [f"repeat={args.repeat}"] if args.repeat is not None else []
-    settings = [*args.set, *repeat, *_address(args)]
+    settings = [*args.set]
+    if preset := preset_name(args.preset, args.mode):
+        settings.append(f"allocation={preset}")
+    settings += [f"repeat={args.repeat}"] if args.repeat is not None else []
+    settings += _address(args)
     table = override(read(args.config), settings)
-    kind = _kind_of(args, table)
+    _kind_of(args, table)
     if not args.out:
         raise ConfigError(f"where? Give a new folder: {args.config} --out DIR")
-    return kind.begin(kind.read(table, args.config, settings), args.out, typed())
+    return table, settings
+
+
+def _ordered(
+    args: argparse.Namespace, table: dict[str, Any], settings: list[str]
+) -> "tuple[type[RealRun | JobsRun], Any]":
+    """Return of what kind the run is that a table describes, and what is asked for."""
+    from rota.library.real_run import RunSpec
+
+    kind = _kind_of(args, table)
+    if args.quick:
+        from rota.commands.quick_run import quick
+
+        table, said = quick(table)
+        if said:
+            say(f"rota: note: {said}", file=sys.stderr)
+    order = kind.read(table, args.config, settings)
+    if isinstance(order, RunSpec):
+        _check_changes(order)
+    return kind, order
+
+
+def _check_changes(order: "RunSpec") -> None:
+    """Raise an error if the network of a run cannot change as it may."""
+    from rota.config.bind import bind
+    from rota.core.network import Change
+    from rota.library.real_run import NETWORK
+
+    if not order.config.changes or order.config.trial != NETWORK:
+        return
+    try:
+        from rota.training.setup import Setup, check_changes
+    except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
+        return
+    single = [[Change.parse(change)] for change in order.config.changes]
+    check_changes(bind(Setup, order.training, "training"), single)
 
 
 def _kind_of(args: argparse.Namespace, table: Mapping[str, Any]) -> "type[RealRun | JobsRun]":
@@ -149,23 +265,25 @@ def _kind_of(args: argparse.Namespace, table: Mapping[str, Any]) -> "type[RealRu
         raise ConfigError("--export: is for populations; a run of jobs has no best trial")
     if args.repeat is not None:
         raise ConfigError("--repeat: is for populations; a trace of jobs is run once")
+    if args.preset or args.mode:
+        raise ConfigError("--preset: is for populations; set the scheduler of jobs, --set scheduler=NAME")
+    if args.quick:
+        raise ConfigError("--quick: is for populations; give fewer jobs, --set workload.jobs=N")
     return JobsRun
 
 
-def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
+def _run_jobs(args: argparse.Namespace, jobs: "JobsRun", quiet: bool) -> int:
     from rota.commands.run_progress import JobLines, jobs_summed_up, live, rich_jobs_table
     from rota.core.processes import stopping
     from rota.results.metrics import table
 
     with stopping() as stop, live(sys.stderr, args.every, JobLines, rich_jobs_table) as watch:
         outcome = jobs.carry_out(lambda: stop.asked, watch())
-    if args.json:
-        say(json.dumps(jobs.record(outcome)))
-    else:
-        say(jobs_summed_up(outcome.status))
+    if not quiet:
+        say(json.dumps(jobs.record(outcome)) if args.json else jobs_summed_up(outcome.status))
     if not outcome.complete:
-        return _stopped(jobs.folder.path)
-    if not args.json:
+        return STOPPED
+    if not quiet and not args.json:
         say(table([jobs.line(outcome)]), jobs.folder.path, sep="\n")
     return 1 if outcome.status.record()["finished"] == 0 else 0
 
@@ -192,7 +310,7 @@ def _address(args: argparse.Namespace) -> list[str]:
 def _code(real: "RealRun", outcomes: "list[PopulationOutcome]") -> int:
     last = outcomes[-1]
     if not last.complete:
-        return _stopped(real.folder.path)
+        return STOPPED
     fruitless = [each.status for each in outcomes if each.status.fruitless]
     for status in fruitless:
         seed = f"seed {status.frame.seed}: " if len(outcomes) > 1 else ""

@@ -11,6 +11,7 @@ import numpy as np
 from rota.config.bind import bind, facts, own_growth
 from rota.config.load import placed
 from rota.core.cluster import Cluster, Node, Preferences, fastest_first
+from rota.core.durations import EXACT_DURATIONS
 from rota.core.errors import ConfigError
 from rota.core.limits import above
 from rota.core.network import BUDGET_S
@@ -69,12 +70,15 @@ class JobsRunSpec:
     def jobs_spec(self) -> JobsSpec:
         """Return what is trained, and where."""
         jobs, config = self.jobs, self.config
+        table = jobs.table(self.cluster)
+        known = config.durations.put_into(table, jobs.ids, self.policy.needs.durations)
         return JobsSpec(
             ids=jobs.ids,
             kinds=[jobs.models[number] for number in jobs.model.tolist()],
             iterations=[int(count) for count in jobs.iterations.tolist()],
             submit_s=jobs.submit_s.tolist(),
-            table=jobs.table(self.cluster),
+            table=table,
+            known=known,
             cluster=self.cluster,
             places=_places(self.all_slots, self.home, config.placement.types),
             nodes=[slot.node for slot in self.all_slots.all_slots],
@@ -222,7 +226,14 @@ class JobsRun(RunInFolder):
 
     def line(self, outcome: JobsOutcome) -> MetricsRow:
         """Return its row of the table."""
-        return MetricsRow(self.order.scheduler, self.metrics(outcome), outcome.wall_s)
+        return MetricsRow(self.order.scheduler, self.metrics(outcome), outcome.wall_s, self._knows)
+
+    @property
+    def _knows(self) -> str:
+        """What the scheduler knows of durations, if not all that need them know them."""
+        order = self.order
+        knows = order.config.durations.shown_to(order.policy.needs.durations)
+        return knows if order.config.durations != EXACT_DURATIONS else ""
 
     def record(self, outcome: JobsOutcome) -> dict[str, Any]:
         """Return the result as plain values."""
@@ -242,5 +253,7 @@ class JobsRun(RunInFolder):
             inputs=hashlib.sha256(text.encode()).hexdigest(),
             wall_s=outcome.wall_s,
             command=self.command,
+            knows=self._knows,
+            parameters=self.parameters,
         )
         self.write_result(self.record(outcome))

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -92,6 +92,8 @@ def summed_up(status: PopulationStatus) -> str:
         f"{status.reports:,} reports in {status.at_s:,.1f} s, {status.clones} clones, "
         f"{len(status.failures)} failures, {done} of {len(status.trials)} trials done"
     )
+    if math.isfinite(status.frame.deadline_s):
+        text += f", {status.left_s:,.1f} s left until the deadline"
     return (
         text
         if best is None
@@ -115,6 +117,30 @@ def _failure(failed: TrialFailed, logs: Path) -> str:
 def table_text(status: PopulationStatus) -> str:
     """Return the trials, a line each."""
     return columns_text([HEADER, *(_row(status, number) for number in range(len(status.trials)))])
+
+
+GRID_HEADER = ("point", "status", "done", "best", "trial", "reports", "failures", "time [s]")
+
+
+def grid_text(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return the points of a grid, a line each, from their results or their status."""
+    return columns_text([GRID_HEADER, *map(_point_row, records)])
+
+
+def _point_row(found: Mapping[str, Any]) -> tuple[str, ...]:
+    trials = found.get("trials", found.get("jobs", []))
+    done = sum(each["status"] in ("finished", "stopped", "failed") for each in trials)
+    best, phase = found.get("best") or {}, found.get("phase", "complete")
+    return (
+        str(found["point"]),
+        phase,
+        f"{done}/{len(trials)}" if trials else "-",
+        _number(best.get("best_metric", math.nan)),
+        str(best.get("id", "-")),
+        str(found.get("reports", "-")),
+        str(found.get("failures", "-")),
+        f"{found['wall_s']:,.1f}" if "wall_s" in found else "-",
+    )
 
 
 def columns_text(rows: Sequence[tuple[str, ...]]) -> str:

@@ -34,6 +34,10 @@ OF_TRACES = (
     KeyFlag("--nodes", "cluster.nodes", "N", "equal nodes (per switch)"),
     KeyFlag("--gpus-per-node", "cluster.gpus_per_node", "N", "GPUs in each of them"),
     KeyFlag("--startup-s", "workload.startup_s", "S", STARTUP),
+    KeyFlag(
+        "--durations", "durations.known", "WHAT",
+        "what schedulers know of durations: exact (default), none, noisy or predicted",
+    ),
     KeyFlag("--cost", "cost", "MODEL", "restart (default), or interval: the rule of the Muri simulator"),
 )  # fmt: skip
 OF_POPULATIONS = (

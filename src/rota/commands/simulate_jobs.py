@@ -14,6 +14,7 @@ from rota.commands.simulate import OF_TRACES, QUICK_JOBS
 from rota.commands.simulate_flow import GridTask, Subject, announce, expanded, seen_from
 from rota.config.load import dump, read
 from rota.core.cluster import Cluster
+from rota.core.durations import EXACT_DURATIONS
 from rota.core.errors import ConfigError
 from rota.core.files import root
 from rota.core.policy import Policy
@@ -39,6 +40,12 @@ class SimulatedRun(NamedTuple):
 
     metrics: Metrics
     wall_s: float
+    knows: str
+    """What the scheduler knew of durations."""
+
+    def row(self) -> dict[str, Any]:
+        """Return it as JSON says it."""
+        return {**asdict(self.metrics), "wall_s": self.wall_s, "knows": self.knows}
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class SimulationTask(GridTask):
     @cached_property
     def inputs(self) -> str:
         config = self.config
-        rules = config.cost_model, config.placement.types, config.failures
+        rules = config.cost_model, config.placement.types, config.failures, config.durations
         return digest(self.jobs, self.cluster, self.policy, *rules)
 
     @property
@@ -71,7 +78,7 @@ class SimulationTask(GridTask):
 
     def read(self, folder: Path) -> SimulatedRun:
         found = read_head(folder)
-        return SimulatedRun(found.metrics, found.wall_s)
+        return SimulatedRun(found.metrics, found.wall_s, found.knows)
 
     def warm_up(self) -> None:
         warm_up_once(self.policy, self.config.cost_model)
@@ -87,16 +94,20 @@ class SimulationTask(GridTask):
             def move_to(done: int) -> None:
                 bar.update(done - bar.n)
 
-            failures = self.config.failures
-            done = simulate(self.jobs, self.cluster, self.policy, cost, move_to, types, failures=failures)
+            done = simulate(
+                self.jobs, self.cluster, self.policy, cost, move_to, types,
+                failures=self.config.failures, durations=self.config.durations,
+            )  # fmt: skip
         if folder is None:
-            return SimulatedRun(measure(done.timeline, self.jobs, self.cluster).metrics, done.wall_s)
+            metrics = measure(done.timeline, self.jobs, self.cluster).metrics
+            return SimulatedRun(metrics, done.wall_s, done.knows)
         metrics = write_run(
             folder, scheduler=self.scheduler, workload=self.jobs, cluster=self.cluster,
             timeline=done.timeline, config_text=self.resolved(folder), inputs=self.inputs,
             wall_s=done.wall_s, command=self.command, parameters=self.point.parameters,
+            knows=done.knows,
         )  # fmt: skip
-        return SimulatedRun(metrics, done.wall_s)
+        return SimulatedRun(metrics, done.wall_s, done.knows)
 
     def finish(self, made: Sequence[SimulatedRun]) -> SimulatedRun:
         return made[0]
@@ -106,7 +117,7 @@ class SimulationTask(GridTask):
         folder = RunFolder(self.folder or Path(self.point.name) / self.scheduler)
         return RunHead(
             folder=folder, scheduler=self.scheduler, command=self.command, wall_s=made.wall_s,
-            metrics=made.metrics, parameters=self.point.parameters,
+            metrics=made.metrics, parameters=self.point.parameters, knows=made.knows,
         )  # fmt: skip
 
     def resolved(self, folder: Path) -> str:
@@ -196,7 +207,7 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
 
 def _rows(tasks: Sequence[SimulationTask], done: Sequence[SimulatedRun]) -> list[dict[str, Any]]:
     return [
-        {**task.at(), "scheduler": task.scheduler, **asdict(made.metrics), "wall_s": made.wall_s}
+        {**task.at(), "scheduler": task.scheduler, **made.row()}
         for task, made in zip(tasks, done, strict=True)
     ]
 
@@ -204,7 +215,13 @@ def _rows(tasks: Sequence[SimulationTask], done: Sequence[SimulatedRun]) -> list
 def _text(tasks: Sequence[SimulationTask], done: Sequence[SimulatedRun]) -> str:
     labels = Labels(task.point.parameters for task in tasks)
     names = [f"{labels.text(task.point.parameters)} {task.scheduler}".strip() for task in tasks]
-    return table([MetricsRow(name, *made) for name, made in zip(names, done, strict=True)])
+    said = any(task.config.durations != EXACT_DURATIONS for task in tasks)
+    return table(
+        [
+            MetricsRow(name, made.metrics, made.wall_s, made.knows if said else "")
+            for name, made in zip(names, done, strict=True)
+        ]
+    )
 
 
 def _grid(tasks: Sequence[SimulationTask], done: Sequence[SimulatedRun]) -> "ParameterGrid":

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tomli_w
 
 import rota
-from rota.commands.common import typed
+from rota.commands.common import preset_name, typed
 from rota.commands.simulate import OF_POPULATIONS
 from rota.commands.simulate_flow import GridTask, Subject, announce, expanded, seen_from
 from rota.config.grid import fix
 from rota.config.load import dump
-from rota.core.errors import ConfigError, unknown
+from rota.core.errors import ConfigError
 from rota.core.population.scores import cluster_of, read_scores
 from rota.core.registry import placed_name
 from rota.library.inputs import files_behind
@@ -32,7 +32,6 @@ from rota.library.populations import (
     variants,
     warm_up,
 )
-from rota.policies.allocation.registry import MODES, NAMED
 from rota.results.folder import PopulationFolder
 from rota.results.parameters import Labels
 from rota.results.population.repetition import Repetition
@@ -192,15 +191,9 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
 
 def _names(args: argparse.Namespace) -> list[str] | None:
     """Return the names of the allocations that are asked for; None if none are named."""
-    if args.mode and not args.preset:
-        raise ConfigError(f"--mode {args.mode}: says how a preset allocates; give --preset spa or gpa, too")
     names = [word.strip() for word in (args.allocations or "").split(",") if word.strip()]
-    if args.preset and args.preset.lower() not in NAMED:
-        raise ConfigError(f"--preset: {unknown('preset', args.preset, NAMED)}")
-    if args.mode and args.mode.upper() not in MODES:
-        raise ConfigError(f"--mode: {unknown('mode', args.mode, MODES)}")
-    if args.preset:
-        return [*names, f"{args.preset}-{args.mode or 'ERA'}".lower()]
+    if preset := preset_name(args.preset, args.mode):
+        return [*names, preset]
     return None if args.allocations is None else names
 
 
@@ -231,9 +224,10 @@ def _rows(tasks: Sequence[PopulationTask], done: Sequence[PopulationSummary]) ->
     for task, summary in zip(tasks, at_points([task.point.name for task in tasks], done), strict=True):
         values = {key: getattr(summary, key) for key in JSON_KEYS}
         known = {key: value for key in MEASURED if (value := getattr(summary, key)) is not None}
-        if summary.seconds:
-            known |= {"growth": summary.growth, "growths": summary.growths, "seconds": summary.seconds}
-        rows.append({**task.at(), "allocation": summary.allocation, **values, **known})
+        timing = {"timing": summary.timing} if summary.timing else {}
+        if summary.has_deadline or summary.growth != "never":
+            known |= {"growth": summary.growth, "growths": summary.growths}
+        rows.append({**task.at(), "allocation": summary.allocation, **values, **known, **timing})
     return rows
 
 

@@ -11,6 +11,7 @@ from rota.core.errors import InputError
 
 if TYPE_CHECKING:
     from rota.execution.folder import RunPaths
+    from rota.library.real_grid import RealGrid
 
 
 def add_parser(subparsers: Any) -> None:
@@ -26,16 +27,46 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a table of trials or jobs, or JSON."""
+    from rota.library.real_grid import RealGrid
+
+    if RealGrid.is_one(args.folder):
+        return _grid(args, RealGrid.read(args.folder))
+    status, phase, lines = _of_one(args.folder)
+    if args.json:
+        lines = [json.dumps({"phase": phase, "seed": status.frame.seed, **status.record()})]
+    say("\n".join(lines))
+    return 0
+
+
+def _grid(args: argparse.Namespace, grid: "RealGrid") -> int:
+    """Print a line for each point of a grid, and a summary."""
+    from rota.commands.run_progress import grid_text
+
+    records = []
+    for point in grid.points:
+        found = {"point": point.name, **point.parameters, "phase": "not begun"}
+        if grid.folder(point).begun():
+            status, phase, _ = _of_one(grid.folder(point).path)
+            found |= {"phase": phase, "seed": status.frame.seed, **status.record()}
+        records.append(found)
+    count = sum(each["phase"] == "complete" for each in records)
+    said = f"{grid_text(records)}\n{count} of {len(records)} points complete"
+    say(json.dumps({"points": records}) if args.json else said)
+    return 0
+
+
+def _of_one(path: Path) -> tuple[Any, str, list[str]]:
+    """Return the status of a run, its phase, and what is to be printed."""
     from rota.commands.run_progress import failures_text, jobs_summed_up, jobs_text, summed_up, table_text
     from rota.execution.folder import RealFolder
     from rota.execution.jobs.status import is_of_jobs, read_jobs_status
     from rota.execution.status import read_status
 
-    folder = RealFolder(args.folder)
+    folder = RealFolder(path)
     folder.table()  # what cannot be resumed is an error here, too
     seeds = folder.begun()
     if not seeds:
-        raise InputError(f"{args.folder}: nothing has begun there yet; go on with --resume {args.folder}")
+        raise InputError(f"{path}: nothing has begun there yet; go on with --resume {path}")
     paths = folder.paths(seeds[-1])
     journal = paths.journal
     status: Any
@@ -50,10 +81,7 @@ def run(args: argparse.Namespace) -> int:
         lines = [table_text(status), *failures, f"{phase}: {summed_up(status)}"]
         lines += [status.fruitless] if phase == "complete" and status.fruitless else []
     _note_missing(paths, phase, made=made)
-    if args.json:
-        lines = [json.dumps({"phase": phase, "seed": status.frame.seed, **status.record()})]
-    say("\n".join(lines))
-    return 0
+    return status, phase, lines
 
 
 def _note_missing(paths: "RunPaths", phase: str, *, made: bool) -> None:

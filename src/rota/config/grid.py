@@ -137,9 +137,19 @@ def _point_names(axes: Axes) -> Iterator[str]:
 
 def distinct_names(values: Iterable[object]) -> list[str]:
     """Return short texts for the values of an axis, numbered where they would be equal."""
-    labels = [file_name(value) for value in values]
+    labels = [file_name(value) for value in _differences(list(values))]
     times = Counter(labels)
     return [label if times[label] == 1 else f"{label}#{k}" for k, label in enumerate(labels, start=1)]
+
+
+def _differences(values: list[object]) -> list[object]:
+    """Return the values, of tables only what differs between them: `resnet18+cifar10`."""
+    tables = [value for value in values if isinstance(value, Mapping)]
+    if len(tables) < max(2, len(values)):
+        return values
+    keys = dict.fromkeys(key for table in tables for key in table)
+    varied = [key for key in keys if len({show(table.get(key, "")) for table in tables}) > 1]
+    return ["+".join(file_name(table[key]) for key in varied if key in table) for table in tables]
 
 
 def file_name(value: object) -> str:

@@ -21,21 +21,23 @@ KINDS = 12  # bit set of the device kinds that it may use; negative for all
 JOB = 13  # index into the workload; -1 marks a free row
 PREFERENCE = 14  # index into the orders in which jobs prefer the nodes
 GROUP = 15  # number of the workload's group and gang size, for what a policy learns from the jobs that ended
-GIVEN = 16  # number of the columns above
+ITERATIONS = 16  # iterations that the job takes in all
+ESTIMATE = 17  # those that policies that do not know them expect (`rota.core.durations`)
+GIVEN = 18  # number of the columns above
 
 # State: updated while the job is active.
-EXECUTED_S = 16  # seconds on its slots, start-up included
-PACE_S = 17  # current seconds per iteration
-STALL_S = 18  # start-up seconds left at SINCE_S
-UNSAVED = 19  # iterations since its last checkpoint, at SINCE_S
-UNSAVED_S = 20  # productive seconds since its last checkpoint, at SINCE_S
-PLACE = 21  # position in the current plan; -1 if it waits
-WANTED = 22  # position in the plan last requested
-SINCE_S = 23  # when the account of a running job was last closed
-REMAINING_THEN = 24  # REMAINING at SINCE_S
-EXECUTED_THEN_S = 25  # EXECUTED_S at SINCE_S
-END_S = 26  # when a running job will end if nothing happens; not with the cost `interval`
-OWN = 27  # the first column that a policy declares for itself
+EXECUTED_S = 18  # seconds on its slots, start-up included
+PACE_S = 19  # current seconds per iteration
+STALL_S = 20  # start-up seconds left at SINCE_S
+UNSAVED = 21  # iterations since its last checkpoint, at SINCE_S
+UNSAVED_S = 22  # productive seconds since its last checkpoint, at SINCE_S
+PLACE = 23  # position in the current plan; -1 if it waits
+WANTED = 24  # position in the plan last requested
+SINCE_S = 25  # when the account of a running job was last closed
+REMAINING_THEN = 26  # REMAINING at SINCE_S
+EXECUTED_THEN_S = 27  # EXECUTED_S at SINCE_S
+END_S = 28  # when a running job will end if nothing happens; not with the cost `interval`
+OWN = 29  # the first column that a policy declares for itself
 
 # A plan's index: three rows of integers.
 ROW = 0  # job position -> row of the table

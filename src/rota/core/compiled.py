@@ -3,29 +3,33 @@
 Numba's own cache checks only the file of the function itself, but our kernels compile in constants of other
 files (the order of columns, the kinds of events) and the code of other kernels. So the cache is in a folder
 named after a digest of all sources that matter: those of `core`, and those that contain a kernel. The folder
-is outside the package, which may be read-only. (Numba also distinguishes by path, so each checkout compiles.)
-A kernel from a file outside the package has a folder of its own, named after a digest of that file and its
-neighbours.
+is outside the package, which may be read-only, and all checkouts and installations of the same sources share
+it. What one process compiles, others wait for. A kernel from a file outside the package has a folder of its
+own, named after a digest of that file and its neighbours.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
 import numba.extending
+from numba.core.caching import UserProvidedCacheLocator
+from numba.core.compiler_lock import global_compiler_lock
 
 from rota.core.registry import sources
 
 carray: Any = numba.carray  # type: ignore[attr-defined]
 intrinsic: Any = numba.extending.intrinsic
 
+PACKAGE = Path(__file__).parents[1]
 KEPT = 4  # caches of other versions that are kept
 KEPT_OUTSIDE = 16  # the same for files outside the package
 
@@ -39,12 +43,57 @@ def kernel(function: Callable[..., Any], *, nogil: bool = False) -> Any:
     if folder is None:
         return numba.njit(nogil=nogil)(function)
     config: Any = numba.config
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(folder)
+    before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
+    config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(folder), f"{__name__}.{CacheLocator.__name__}"
     try:
-        return numba.njit(cache=True, nogil=nogil)(function)
+        dispatcher: Any = numba.njit(cache=True, nogil=nogil)(function)
     finally:
-        config.CACHE_DIR = before
+        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
+    lock = folder / f"{function.__module__}.{function.__name__}.lock"
+    dispatcher.compile = _one_at_a_time(dispatcher.compile, lock)
+    return dispatcher
+
+
+class CacheLocator(UserProvidedCacheLocator):
+    """A place for the compiled code of a function that does not depend on where the package is installed."""
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        """Return a folder below that of these sources."""
+        folder = Path(py_file).absolute().parent
+        if PACKAGE in (folder, *folder.parents):
+            return "-".join(folder.relative_to(PACKAGE.parent).parts)
+        return hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+
+
+def _one_at_a_time(compile_kernel: Callable[..., Any], lock: Path) -> Callable[..., Any]:
+    """Return what compiles a kernel or loads it, but not while another process compiles the same one.
+
+    Kernels that it calls are compiled meanwhile; as none calls itself, nobody waits in a circle.
+    """
+
+    def compile_alone(*arguments: Any) -> Any:
+        with global_compiler_lock, _locked(lock):
+            return compile_kernel(*arguments)
+
+    return compile_alone
+
+
+_held: set[Path] = set()
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Keep other processes out, where files can be locked; the same process may enter again."""
+    if file in _held:
+        yield
+        return
+    _held.add(file)
+    with ExitStack() as stack:
+        stack.callback(_held.discard, file)
+        with suppress(OSError):
+            fcntl.flock(stack.enter_context(file.open("w")), fcntl.LOCK_EX)
+        yield
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -70,7 +119,7 @@ def native_address(function: Any, *arguments: Any) -> tuple[int, Any]:
 
 def _folder_for(function: Callable[..., Any]) -> Path | None:
     """Return the cache folder of a function; None if it is from no file, as in a notebook."""
-    if Path(__file__).parents[1] in Path(function.__code__.co_filename).parents:
+    if PACKAGE in Path(function.__code__.co_filename).parents:
         return cache_folder()
     files = sources(function.__module__)
     if not files:
@@ -89,11 +138,10 @@ def _folder_for(function: Callable[..., Any]) -> Path | None:
 @cache
 def cache_folder() -> Path:
     """Return the folder with the compiled code of exactly these sources."""
-    package = Path(__file__).parents[1]
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(package.rglob("*.py")):
+    for source in sorted(PACKAGE.rglob("*.py")):
         text = source.read_bytes()
-        if package / "core" in source.parents or b"@kernel" in text:
+        if PACKAGE / "core" in source.parents or b"@kernel" in text:
             digest.update(text)
     home = Path(os.environ.get("ROTA_CACHE") or Path.home() / ".cache" / "rota") / "kernels"
     folder = home / digest.hexdigest()[:16]

@@ -16,20 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core import columns as c
-from rota.core import kernels, queues, stepping
+from rota.core import queues, stepping
 from rota.core.arrays import Floats
 from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES
 from rota.core.cluster import Cluster, Preferences, Speed, as_listed
 from rota.core.costs import EXACT, CostModel
+from rota.core.durations import KNOWS, KnownDurations, note_ended_at, predict
 from rota.core.errors import IllegalPlan, Stuck
 from rota.core.failures import FailureState
 from rota.core.instant import Instant
 from rota.core.memory import ENGINE, OF_THIS_ENGINE, SUMS
 from rota.core.placement import scratch_rows
 from rota.core.policy import Needs, Plan
+from rota.core.refusals import checked_order, why_illegal, why_stuck
 from rota.core.sizes import GangSizes
 from rota.core.timeline import EventKind, Timeline, TimelineWriter
-from rota.core.view import INT32, ClusterView
+from rota.core.view import ClusterView, frozen
 
 FIRST_ROWS = 64
 NO_ROWS, NO_NEEDS = np.zeros(0, np.int32), Needs()
@@ -60,20 +62,25 @@ class JobsEngine:
         keeps_timeline: bool = True,
         failures: FailureState | None = None,
         sizes: GangSizes | None = None,
+        known: KnownDurations | None = None,
     ) -> None:
         """Begin with a table of all jobs, by submit time, for a policy with these needs.
 
-        `preferences` says which nodes jobs prefer; by default those that the cluster lists first.
+        `preferences` says which nodes jobs prefer, by default those that the cluster lists first; `known`
+        what the policy knows of durations, by default all.
         """
         self._another = partial(
             JobsEngine, table, cluster, cost, needs, preferences,
-            speed=speed, keeps_timeline=keeps_timeline, failures=failures, sizes=sizes,
+            speed=speed, keeps_timeline=keeps_timeline, failures=failures, sizes=sizes, known=known,
         )  # fmt: skip
         preferences = preferences or as_listed(cluster)
         slots, sharing = cluster.slots, needs.sharing
         ties = needs.ties if cost.each_instant else EXACT
         self.cluster, self.cost = cluster, cost
         self.table = np.ascontiguousarray(preferences.put_into(table))
+        self.known = known or KnownDurations("none" if needs.durations == "unused" else "exact")
+        if self.known.predictor is not None:
+            self.table = self.table.copy()  # what is predicted is its own
         self._own, self._record = len(needs.own), np.zeros(1, ENGINE)
         self.address = int(self._record.ctypes.data)
         self._arrays: dict[str, NDArray[Any]] = {}
@@ -90,6 +97,7 @@ class JobsEngine:
             checkpoint_every_s=failures.checkpoints(cost) if failures else cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
+            knows=KNOWS.index(self.known.knows), predicts=self.known.predictor is not None, refit_at=1,
             most_jobs=jobs, bound=slots * sharing, slots=slots,
             jobs=self.table.shape[1], end_s=np.inf, wake_s=np.inf,
             ends_rel=ties.ends_rel, ends_abs=ties.ends_abs, arrivals_rel=ties.arrivals_rel,
@@ -135,11 +143,11 @@ class JobsEngine:
         if order is None:
             order = NO_ROWS
         elif order is not view.ranked:
-            order = self._checked_order(order)
+            order = checked_order(self, order)
         code = self._commit(self.address, plan.address, plan.jobs, plan.wake_at_s, order)
         while code != stepping.OK:
             if code != stepping.GROW:
-                raise IllegalPlan(self._why_illegal(code, plan))
+                raise IllegalPlan(why_illegal(self, code, plan))
             self._grow()
             code = self._commit(self.address, plan.address, plan.jobs, plan.wake_at_s, order)
         first, second = self._plans
@@ -151,11 +159,11 @@ class JobsEngine:
     def resolve(self, code: int) -> None:
         """Make room if that is why compiled code returned; else raise Stuck or IllegalPlan."""
         self.see()
-        if code not in (stepping.STUCK, stepping.RESTLESS, stepping.GROW, stepping.UNDECIDED):
+        if code not in stepping.RESOLVABLE:
             self.view.draft.wake_at_s = float(self._record["wakes_s"][0])
             self.view.draft.jobs = self._get("planned")
             self.write(is_as_placed=False, pending=False)
-            raise IllegalPlan(self._why_illegal(code, self.view.draft))
+            raise IllegalPlan(why_illegal(self, code, self.view.draft))
         self._handle(code)
 
     def see(self) -> None:
@@ -175,6 +183,8 @@ class JobsEngine:
         if instant.at_s < self.now_s:
             raise AssertionError(f"time runs backwards: {instant.at_s} after {self.now_s}")
         self.nodes[c.UP, [*instant.joined, *instant.lost]]  # raises IndexError if there is no such node
+        if self.known.predictor is not None and self._get("learnt") >= self._get("refit_at"):
+            self._predict()
         stepping.move_time_at(self.address, float(instant.at_s))
         self.write(instants=self.instants + 1)
         for row, remaining in (instant.measured or {}).items():
@@ -202,6 +212,8 @@ class JobsEngine:
         written = self._get("count")
         stepping.turn_over_at(self.address, ends, arrivals)
         self._mark_failures(instant, written)
+        if self.known.predictor is not None:
+            note_ended_at(self.address)
 
     def _mark_failures(self, instant: Instant, first: int) -> None:
         """Mark ended jobs that have iterations left as failed."""
@@ -232,6 +244,11 @@ class JobsEngine:
     def instants(self) -> int:
         """Number of instants so far."""
         return self._get("instants")
+
+    @property
+    def most_jobs(self) -> int:
+        """Number of jobs that can run at once."""
+        return self._get("most_jobs")
 
     @property
     def capacity(self) -> int:
@@ -275,6 +292,7 @@ class JobsEngine:
         arrays = {name: self._arrays[name].copy() for name in changing}
         arrays |= {"events": self.journal.events[:count].copy(), "arena": self.journal.slots[:used].copy()}
         index, slots = self.plan.dense()
+        arrays |= {"ended": self._arrays["ended"].copy(), "estimate": self.table[c.ESTIMATE].copy()}
         arrays |= {"index": index, "slots": slots, "pace_s": self.plan.pace_s[: self.plan.jobs].copy()}
         return Snapshot(self._record.copy(), arrays, self._failures.snapshot() if self._failures else {})
 
@@ -290,9 +308,11 @@ class JobsEngine:
         journal.reserve(len(arrays["events"]), len(arrays["arena"]))
         journal.events[: len(arrays["events"])] = arrays["events"]
         journal.slots[: len(arrays["arena"])] = arrays["arena"]
-        changing = ("columns", "order", "free", "own_slots", "own_groups", "ending")
+        changing = ("columns", "order", "free", "own_slots", "own_groups", "ending", "ended")
         self._put(**{name: arrays[name].copy() for name in changing})
         self.nodes[:] = arrays["nodes"]
+        if self.known.predictor is not None:
+            self.table[c.ESTIMATE] = arrays["estimate"]
         self._lay_out_rows(self.capacity)
         self.write(is_sorted=False)
         self._use_journal()
@@ -361,6 +381,7 @@ class JobsEngine:
             load=np.zeros((2, slots), np.int32),
             **{name: np.zeros(jobs, np.int8) for name in ("actions", "kept")},
             **{name: np.zeros(max(jobs, 1), np.int32) for name in ("paused", "ending")},
+            ended=np.zeros(self.table.shape[1] if self.known.predictor is not None else 0, np.int32),
         )
         self.write(
             fields=c.OWN + self._own, node_rows=nodes.shape[0], node_count=nodes.shape[1], groups=groups,
@@ -442,16 +463,16 @@ class JobsEngine:
         view.memory = self._record, self._arrays, self._plans
         view.active, view.resizes = 0, self._get("sizes") != 0
         view.cluster, view.cost, view.slots = self.cluster, self.cost, self.cluster.slots
-        view.nodes, view.slot_node = _frozen(self.nodes), _frozen(self._arrays["slot_node"])
+        view.knows = self.known.knows
+        view.nodes, view.slot_node = frozen(self.nodes), frozen(self._arrays["slot_node"])
         view.own_slots, view.scratch = self._arrays["own_slots"], self._arrays["scratch"]
         view.memo = {}
 
     def _show(self) -> None:
         """Give the view its read-only columns."""
-        view, columns = self.view, _frozen(self.columns)
+        view, columns = self.view, frozen(self.columns)
         view.rows, view.columns, view.capacity = self.order, self.columns, self.capacity
-        view.remaining, view.iteration_s = columns[c.REMAINING], columns[c.ITERATION_S]
-        view.submit_s, view.duration_s = columns[c.SUBMIT_S], columns[c.DURATION_S]
+        view.iteration_s, view.submit_s = columns[c.ITERATION_S], columns[c.SUBMIT_S]
         view.gpus, view.priority = columns[c.GPUS], columns[c.PRIORITY]
         view.executed_s, view.place = columns[c.EXECUTED_S], columns[c.PLACE]
 
@@ -462,39 +483,15 @@ class JobsEngine:
         if code == stepping.RESTLESS:
             raise Stuck(f"the policy keeps changing its plan at {self.now_s:g} s")
         if code == stepping.STUCK:
-            raise Stuck(self._why_stuck())
+            raise Stuck(why_stuck(self))
         if code == stepping.UNDECIDED:
             raise IllegalPlan(f"at {self.now_s} s: no plan was committed; commit one before the next instant")
-        self._grow()
+        if code == stepping.REFIT:
+            self._predict()
+        else:
+            self._grow()
 
-    def _why_stuck(self) -> str:
-        row = self.order[0]
-        job, slots = int(self.columns[c.JOB, row]), int(self.columns[c.GPUS, row])
-        first = f"the first, number {job} of the trace, needs {slots} slots"
-        waiting = f"{self.active} jobs wait"
-        return f"at {self.now_s:g} s nothing runs and nothing will happen, but {waiting}; {first}"
-
-    def _checked_order(self, given: NDArray[np.int32]) -> NDArray[np.int32]:
-        order = np.ascontiguousarray(given, INT32)
-        if len(order) != self.active:
-            raise IllegalPlan(f"at {self.now_s} s: the plan orders {len(order)} of {self.active} jobs")
-        if not kernels.names_each_once(order, self.columns):
-            raise IllegalPlan(f"at {self.now_s} s: the plan's order does not name each active job once")
-        return order
-
-    def _why_illegal(self, code: int, plan: Plan) -> str:
-        match code:
-            case stepping.TOO_EARLY:
-                why = f"the plan sets a wake-up in the past, at {plan.wake_at_s} s"
-            case stepping.TOO_MANY:
-                most = self._get("most_jobs")
-                why = f"the plan runs {plan.jobs} jobs; {most} can share the slots"
-            case _:
-                why = kernels.ILLEGAL[code]
-        return f"at {self.now_s} s: {why}"
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    def _predict(self) -> None:
+        """Predict how long the jobs take that have yet to arrive."""
+        ended = self._arrays["ended"][: self._get("learnt")]
+        self.write(refit_at=predict(self.table, ended, self._get("arrived"), self.known))

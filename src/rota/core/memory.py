@@ -22,7 +22,7 @@ ARRAYS = (
     # of the cluster
     *("nodes", "slot_node", "own_slots", "own_groups", "speeds", "change_s", "change_node", "change_joins"),
     # of plans and their differences
-    *("scratch", "load", "actions", "kept", "paused", "ending"),
+    *("scratch", "load", "actions", "kept", "paused", "ending", "ended"),
     # of the timeline
     *("events", "arena"),
 )
@@ -38,6 +38,10 @@ PLANS = ("current", "draft", "first", "second")
 RULES = (
     *("failures", "sizes", "saves"),  # addresses of records, or 0; whether preempted jobs are saved first
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
+    *(
+        "knows",
+        "predicts",
+    ),  # what the policy knows of durations (`rota.core.durations`), and if it is predicted
     # of a compiled policy: its form, and its latest plan
     *("key", "style", "strict", "keep", "is_sorted", "options", "option_count"),
     *("planned", "pending", "is_kept_known", "is_as_placed"),
@@ -61,6 +65,7 @@ COUNTERS = (
         "pauses",
     ),
     *("coming", "ending_now", "changing"),  # of the next instant
+    *("learnt", "refit_at"),  # ended jobs that are known to who predicts, and how many make it predict anew
     *(
         "queued",
         "at",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rota.core.columns import BEGIN, ROW, UNIT
 from rota.core.costs import EXACT, Ties
+from rota.core.durations import DurationUse
 from rota.core.memory import PLAN
 
 if TYPE_CHECKING:
@@ -106,6 +107,9 @@ class Needs:
     resizes: bool = False
     """Whether the policy resizes gangs of jobs that can have several sizes: `gpus` and `iteration_s` are then
     those of the smallest one, and `view.grow` makes them larger."""
+    durations: DurationUse = "needed"
+    """How the policy uses durations: `needed` if it cannot do without, `optional` if it takes what is known
+    (`view.knows`), `unused` if it does not ask; then the view does not show what is left of a job."""
     ties: Ties = EXACT
     """Times that the reference implementation treats as one instant; used with the `interval` cost."""
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
-from rota.core.columns import BEGIN, GPUS, JOB, KIND, KINDS, PLACE, REMAINING, ROW, STARTUP_S, UNIT, UP
+from rota.core.columns import BEGIN, GPUS, JOB, KIND, KINDS, PLACE, ROW, STARTUP_S, UNIT, UP
 from rota.core.compiled import carray, kernel
+from rota.core.durations import known_left
 from rota.core.memory import (
     columns_of,
     engine_at,
@@ -154,7 +155,7 @@ def enlarge(e, columns, index, slots, nodes, slot_node, k, extra, size, steady, 
         needed = gpus[i] - size[k]
         if needed <= 0:
             return
-        saved_s = columns[REMAINING, row] * (now_s - step_s[i])
+        saved_s = known_left(columns, row) * (now_s - step_s[i])
         if needed > idle or saved_s <= (columns[STARTUP_S, row] if steady else 0.0):
             continue
         if claim(e, columns, index, slots, nodes, slot_node, k, extra, needed):

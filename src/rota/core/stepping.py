@@ -7,6 +7,7 @@ import numpy as np
 
 from rota.core.columns import BEGIN, PACE_S, PLACE, ROW, SUBMIT_S, UNIT
 from rota.core.compiled import kernel
+from rota.core.durations import note_ended
 from rota.core.ends import close, next_ends, stretch
 from rota.core.failures import fail_jobs, failures_due, find_failing, next_failure
 from rota.core.kernels import WRONG_GANG, add, apply, close_account, compare, refresh, remove, take_over
@@ -44,6 +45,12 @@ OK = 0
 UNDECIDED = -35
 """What `advance` returns if no plan was committed at the last instant; nothing was changed."""
 
+REFIT = -36
+"""What `advance` returns if durations are to be predicted anew; nothing was changed."""
+
+RESOLVABLE = (STUCK, RESTLESS, GROW, UNDECIDED, REFIT)
+"""What `advance` returns, and is called again, or explained."""
+
 PATIENCE = 10_000  # instants without progress after which a policy counts as stuck
 
 
@@ -53,6 +60,8 @@ def advance(address):
     e = engine_at(address)
     if e.undecided:
         return UNDECIDED
+    if e.predicts and e.learnt >= e.refit_at:
+        return REFIT
     code = find_next(e)
     if code < 0:
         return code
@@ -63,6 +72,8 @@ def advance(address):
     if e.failures:
         fail_jobs(e)
         fail_nodes(e)
+    if e.predicts:
+        note_ended(e)
     if e.changing > 0:
         change_nodes(e)
     if not e.is_lazy and not e.each_instant:

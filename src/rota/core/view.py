@@ -6,7 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.cluster import Cluster
+from rota.core.columns import DURATION_S, ESTIMATE, ITERATION_S, REMAINING
 from rota.core.costs import CostModel
+from rota.core.durations import Knows, write_left
+from rota.core.errors import ConfigError
 from rota.core.kernels import sort_by
 from rota.core.placement import Style, first_fit
 from rota.core.policy import Plan
@@ -30,6 +33,8 @@ class ClusterView:
     """Number of active jobs."""
     resizes: bool = False
     """Whether gangs may have several sizes."""
+    knows: Knows = "exact"
+    """What the policy knows of durations: exact, none, noisy or predicted."""
     cluster: Cluster
     cost: CostModel
     slots: int
@@ -53,14 +58,11 @@ class ClusterView:
     """A policy's cache of computed values; it must not affect decisions."""
     ranked: NDArray[np.int32] | None = None
     """The last ranking of all active jobs, known to be a permutation; `commit` skips its check."""
-    remaining: NDArray[np.float64]
-    """Iterations left."""
     iteration_s: NDArray[np.float64]
     """Seconds per iteration, alone on the reference device."""
     gpus: NDArray[np.float64]
     """Gang size: number of slots that a job occupies."""
     submit_s: NDArray[np.float64]
-    duration_s: NDArray[np.float64]
     priority: NDArray[np.float64]
     executed_s: NDArray[np.float64]
     place: NDArray[np.float64]
@@ -83,14 +85,40 @@ class ClusterView:
         return self.rows[: self.active]
 
     @property
+    def remaining(self) -> NDArray[np.float64]:
+        """Iterations left, as far as the policy knows. Raises ConfigError if it knows nothing."""
+        self._check_known("remaining")
+        if self.knows == "exact":
+            return frozen(self.columns[REMAINING])
+        left = np.zeros(self.capacity)
+        write_left(self.columns, self.order, left)
+        return left
+
+    @property
     def remaining_s(self) -> NDArray[np.float64]:
-        """Seconds of work left, alone on the reference device."""
+        """Seconds of work left, alone on the reference device; as `remaining`."""
         return self.remaining * self.iteration_s
+
+    @property
+    def duration_s(self) -> NDArray[np.float64]:
+        """Seconds that the jobs take in all: what the trace says, or what the policy knows of it."""
+        self._check_known("duration_s")
+        if self.knows == "exact":
+            return frozen(self.columns[DURATION_S])
+        expected_s: NDArray[np.float64] = self.columns[ESTIMATE] * self.columns[ITERATION_S]
+        return expected_s
 
     @property
     def waited_s(self) -> NDArray[np.float64]:
         """Seconds since submission in which the job had no slots."""
         return self.now_s - self.submit_s - self.executed_s
+
+    def _check_known(self, name: str) -> None:
+        if self.knows == "none":
+            raise ConfigError(
+                f"view.{name}: this scheduler knows no durations; if it needs them, let its `needs` return "
+                'Needs(durations="needed"): then it knows them where others do not, and is marked so'
+            )
 
     def rank(self, key: NDArray[np.float64], order: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
         """Return the rows by ascending key; equal keys stay in list order."""
@@ -127,3 +155,10 @@ class ClusterView:
         if self.resizes:
             grow(self.address, plan.jobs)
         return plan
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

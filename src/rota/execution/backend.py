@@ -4,6 +4,7 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -32,9 +33,9 @@ LEAST_S = 1e-9
 class PopulationBackend:
     """A backend that trains a population on workers.
 
-    When `asked_to_stop` is true, nothing more is sent, what workers are training is waited for, and there are
-    no more instants. `past` returns the source of each reported checkpoint; it is called if some are lost. If
-    all are, they are trained again only if `anew`.
+    When `asked_to_stop` is true, or at the deadline, nothing more is sent, what workers are training is
+    waited for, and there are no more instants. `past` returns the source of each reported checkpoint; it is
+    called if some are lost. If all are, they are trained again only if `anew`.
     """
 
     def __init__(
@@ -48,12 +49,13 @@ class PopulationBackend:
         anew: bool = False,
         report_each: bool = True,
         asked_to_stop: Callable[[], bool] = lambda: False,
+        deadline_s: float = inf,
         clock: RunClock | None = None,
     ) -> None:
         self._ledger, self._workers, self._checkpoints = ledger, workers, checkpoints
         self._pruner, self._past, self._anew = pruner, past, anew
         self._report_each, self._asked_to_stop = report_each, asked_to_stop
-        self.clock = clock or RunClock()
+        self.clock, self._deadline_s = clock or RunClock(), deadline_s
         self._messages: deque[Message] = deque()
         """Messages that are not yet processed."""
         self._later_s: defaultdict[int, float] = defaultdict(float)
@@ -78,7 +80,7 @@ class PopulationBackend:
     def instants(self, state: PopulationEngine) -> Iterator[list[Event]]:
         """Yield events from the end of the journal on."""
         self.clock.go_on_from(state.now_s)
-        if state.left:
+        if state.left and not self.is_at_deadline:
             self._checkpoints.claim(self._ledger.run, self._ledger.needed(), anew=self._anew)
             self._pruner.settle()  # a journal that was only in memory may be needed again, with what it needs
             self._checkpoints.sweep(lambda name: not self._ledger.is_past(name))
@@ -140,9 +142,14 @@ class PopulationBackend:
                 queued.assignment = assignment
                 self._workers.send(slot, assignment)
 
+    @property
+    def is_at_deadline(self) -> bool:
+        """Whether the run has had all its time."""
+        return self.clock.now_s() >= self._deadline_s
+
     def _is_over(self) -> bool:
-        """Return whether the run was asked to stop and no interval is waited for."""
-        if self._awaited is None and self._asked_to_stop():
+        """Return whether the run ends here, by request or at the deadline, and no interval is waited for."""
+        if self._awaited is None and (self._asked_to_stop() or self.is_at_deadline):
             self._awaited = {slot for slot, running in self._ledger.assignments.items() if running.current}
         elif self._awaited is not None:
             self._awaited &= set(self._ledger.assignments)  # nothing more is heard of a node that went
@@ -156,7 +163,8 @@ class PopulationBackend:
                 f"done and {len(state.idle)} slots are idle"
             )
         if not self._messages:
-            self._messages.extend(self._workers.wait(LOOK_EVERY_S))
+            left_s = self._deadline_s - self.clock.now_s() if self._awaited is None else inf
+            self._messages.extend(self._workers.wait(min(LOOK_EVERY_S, max(0.0, left_s))))
             self._pruner.tidy()
             self._count_seconds()
         at_s = self.clock.now_s()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from rota.core.cluster import Cluster
@@ -10,6 +11,7 @@ from rota.core.loop import drive
 from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Event, Hyper
+from rota.core.population.memory import GREW
 from rota.core.population.view import Terms, Work
 from rota.execution.assignments import CheckpointInfo
 from rota.execution.backend import PopulationBackend
@@ -37,21 +39,27 @@ class PopulationSpec:
     report_each: bool = True
     config: str = ""
     """The digest of the configuration."""
+    deadline_s: float = inf
+    """When the run ends, whether trials are done or not."""
     mode: str = "max"
     """Whether a larger ("max") or a smaller reported metric ("min") is better; internally larger always
     is."""
 
     def state(self) -> PopulationEngine:
         """Return the state of the population before anything happens."""
-        return PopulationEngine(self.hypers, self.cluster, self.terms, self.costs, self.work, self.seed)
+        state = PopulationEngine(self.hypers, self.cluster, self.terms, self.costs, self.work, self.seed)
+        state.write(deadline_s=self.deadline_s)
+        state.arrays["trials"][GREW] = 1  # networks change after a report, as along growth trees
+        return state
 
     def frame(self, run: str) -> PopulationFrame:
         """Return the facts for the first entry of the journal; `run` is the name of the run."""
         hypers = [dict(hyper) for hyper in self.hypers]
         slots = [slot.node for slot in self.cluster.all_slots]
         return PopulationFrame(
-            run, self.seed, hypers, slots, self.cluster.names, self.terms, self.config, self.mode
-        )
+            run, self.seed, hypers, slots, self.cluster.names, self.terms, self.config, self.mode,
+            self.deadline_s,
+        )  # fmt: skip
 
     def ledger(self, run: str) -> Ledger:
         """Return an empty ledger; `run` is the name of the run."""
@@ -96,12 +104,15 @@ def control(
     with Journal(paths.journal) as journal, CheckpointPruner(paths.checkpoints, journal) as pruner:
         frame = parse_frame(begin_or_resume(journal, paths, lambda run: spec.frame(run).record()))
         state, status, timeline = spec.state(), PopulationStatus(frame), Spool(paths.spool)
+        # what is under way at the deadline is reported later, so the time of the last report does not say
+        ended = spec.deadline_s < inf and any(entry.kind == ENDED for entry in journal.read())
         pool = workers()
         try:
             backend = PopulationBackend(
                 spec.ledger(frame.run), pool, paths.checkpoints, pruner,
                 lambda: _past(journal, spec.ledger(frame.run)),
                 anew=anew, report_each=spec.report_each, asked_to_stop=asked_to_stop,
+                deadline_s=-inf if ended else spec.deadline_s,
             )  # fmt: skip
             journaled = Journaled(backend, journal, PopulationEntries(), status)
             for events in drive(policy, journaled, state):
@@ -112,7 +123,9 @@ def control(
             raise
         finally:
             pool.close()
-        complete = not state.left
+        complete = not state.left or backend.is_at_deadline
+        if complete:
+            status.close()
         journal.append(ENDED if complete else STOPPED, {}, backend.clock.now_s())
     wall_s = time.perf_counter() - began
     return PopulationOutcome(state, timeline, status, complete, journaled.restored, wall_s)

@@ -113,25 +113,33 @@ class RealFolder:
         Raises InputError if there is a run already, or if other users could write there.
         """
         if self.begun() or self.config.exists():
-            raise self._has_a_run()
+            raise self.has_a_run()
+        self.make_own()
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            try:
-                self.path.mkdir(mode=0o700)
-            except FileExistsError:
-                self._check_own(self.path)
             self._make_runs()
             for name, content in (files or {}).items():
                 write_file(self.path / name, content)
             with write_once(self.config) as stream:
                 stream.write(config.encode())
         except FileExistsError:
-            raise self._has_a_run() from None
+            raise self.has_a_run() from None
         except OSError as error:
             raise InputError(f"{self.path}: cannot be made ({error.strerror}); choose another") from None
         flush_to_disk(self.path)
 
-    def _has_a_run(self) -> InputError:
+    def make_own(self) -> None:
+        """Create the folder; raise InputError if it cannot be made, or if other users could write there."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                self.path.mkdir(mode=0o700)
+            except FileExistsError:
+                self._check_own(self.path)
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be made ({error.strerror}); choose another") from None
+
+    def has_a_run(self) -> InputError:
+        """Return the error that there is a run already."""
         return InputError(
             f"{self.path}: has a run already; go on with --resume {self.path}, or choose another folder"
         )

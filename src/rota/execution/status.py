@@ -53,6 +53,9 @@ class PopulationFrame:
     mode: str = "max"
     """"max" or "min"; with "min", metrics in the journal are the reported ones times -1."""
 
+    deadline_s: float = math.inf
+    """When the run ends, whether trials are done or not."""
+
     @property
     def sign(self) -> float:
         """The factor that turns a metric of the journal into the reported one."""
@@ -60,7 +63,10 @@ class PopulationFrame:
 
     def record(self) -> dict[str, Any]:
         """Return the facts as plain values, as `parse_frame` reads them."""
-        return {**plain(self), "terms": asdict(self.terms)}
+        found = {**plain(self), "terms": asdict(self.terms)}
+        if math.isinf(self.deadline_s):  # journals of before do not say, either
+            del found["deadline_s"]
+        return found
 
 
 def plain(frame: Any) -> dict[str, Any]:
@@ -156,6 +162,17 @@ class PopulationStatus:
                     self.retired.add(slot)
 
     @property
+    def left_s(self) -> float:
+        """Seconds until the deadline at the latest event; infinite if there is none."""
+        return max(0.0, self.frame.deadline_s - self.at_s)
+
+    def close(self) -> None:
+        """Show what was assigned and not trained as waiting, when the run has ended at its deadline."""
+        for trial in self.trials:
+            if trial.status == "running":
+                self._end(trial, "waiting")
+
+    @property
     def busy(self) -> set[int]:
         """The slots that are training."""
         return {trial.slot for trial in self.trials if trial.status == "running"}
@@ -203,6 +220,7 @@ class PopulationStatus:
             "failures": len(self.failures),
             "failed": [failed._asdict() for failed in self.failures],
             "wall_s": self.at_s,
+            **({} if math.isinf(self.frame.deadline_s) else {"deadline_s": self.frame.deadline_s}),
             "overhead_s_per_report": self.overhead_s_per_report,
         }
 
@@ -296,7 +314,10 @@ def read_into(
 
 def read_status(file: Path) -> tuple[PopulationStatus, str]:
     """Return the status, and whether the run is `running`, `complete` or `stopped`."""
-    return read_into(file, lambda body: PopulationStatus(parse_frame(body)))
+    status, phase = read_into(file, lambda body: PopulationStatus(parse_frame(body)))
+    if phase == "complete":
+        status.close()
+    return status, phase
 
 
 def _ledger(body: Mapping[str, Any]) -> Ledger:

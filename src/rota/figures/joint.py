@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from rota.core.intervals import mean_interval
 from rota.figures.page import FAINT, INK, new_page, rows
 from rota.learning.joint.evaluate import JointComparison
-from rota.results.metrics import mean_interval
 
 METHODS = {
     "agent": "joint agent",
@@ -28,6 +28,7 @@ class MethodLine(NamedTuple):
     """One method against the rule, in percentage points of accuracy."""
 
     name: str
+    column: str
     mean: float
     """Mean over cases."""
     low: float
@@ -48,9 +49,8 @@ def lines(found: JointComparison) -> list[MethodLine]:
             groups.setdefault(row.cluster, []).append(POINTS * (getattr(row, column) - row.best_rule))
         means = [float(np.mean(group)) for group in groups.values()]
         _, low, high = mean_interval(means)
-        made.append(
-            MethodLine(name, POINTS * (found.mean(column) - found.mean("best_rule")), low, high, means)
-        )
+        mean = POINTS * (found.mean(column) - found.mean("best_rule"))
+        made.append(MethodLine(name, column, mean, low, high, means))
     return made
 
 
@@ -64,9 +64,7 @@ def joint_figure(found: JointComparison, foot: Sequence[str]) -> Figure:
     rows(axes, [line.name for line in drawn], grid="x")
     axes.axvline(0.0, color=INK, linewidth=0.8)
     for at, line in enumerate(drawn):
-        colour = next(
-            (COLOURS[name] for name, said in METHODS.items() if said == line.name and name in COLOURS), OTHERS
-        )
+        colour = COLOURS.get(line.column, OTHERS)
         axes.plot(line.clusters, [at] * len(line.clusters), "o", color=colour, alpha=0.35, markersize=4)
         if np.isfinite(line.low):
             axes.plot([line.low, line.high], [at, at], color=colour, linewidth=2.0)

@@ -37,7 +37,7 @@ class Arrivals(NamedTuple):
     """Name of a bin."""
 
 
-class Durations(NamedTuple):
+class TraceDurations(NamedTuple):
     """The share of jobs, and of GPU time, in jobs no longer than each duration."""
 
     seconds: Floats
@@ -57,12 +57,12 @@ def arrivals(jobs: Workload) -> Arrivals:
     return Arrivals(np.asarray(edges_s / unit_s, np.float64), unit, counts, per)
 
 
-def durations(jobs: Workload) -> Durations:
+def durations(jobs: Workload) -> TraceDurations:
     """Return the shares of jobs and of GPU time by duration, in seconds."""
     order = np.argsort(jobs.duration_s, kind="stable")
     gpu_time = np.cumsum((jobs.gpus * jobs.solo_s)[order])
     of_jobs = np.arange(1, len(jobs) + 1) / len(jobs)
-    return Durations(np.maximum(jobs.duration_s[order], 1e-3), of_jobs, gpu_time / gpu_time[-1])
+    return TraceDurations(np.maximum(jobs.duration_s[order], 1e-3), of_jobs, gpu_time / gpu_time[-1])
 
 
 def gangs(described: Description) -> list[WorkloadShare]:
@@ -104,7 +104,7 @@ def _draw_arrivals(axes: Axes, data: Arrivals) -> None:
     axes.yaxis.set_major_formatter("{x:,.0f}")
 
 
-def _draw_durations(axes: Axes, data: Durations) -> None:
+def _draw_durations(axes: Axes, data: TraceDurations) -> None:
     axes.step(data.seconds, data.of_jobs, where="post", color=JOBS, label="of jobs")
     axes.step(data.seconds, data.of_gpu_time, where="post", color=GPU_TIME, label="of GPU time")
     log_durations(axes, data.seconds[0] / 1.5, data.seconds[-1] * 1.5)

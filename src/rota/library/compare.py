@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.core.cluster import Cluster
 from rota.core.costs import CostModel
+from rota.core.durations import EXACT_DURATIONS, Durations, Knows, durations_of
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.failures import Failures
 from rota.core.intervals import mean_interval
@@ -203,20 +204,21 @@ def compare(
     checkpoint_every_s: float = 0.0,
     types: Types = "fastest",
     failures: Failures | None = None,
+    durations: Durations | Knows = EXACT_DURATIONS,
     progress: bool | None = None,
 ) -> Comparison:
     """Simulate the same jobs under several schedulers, side by side.
 
-    Schedulers, `cost`, `types` and `failures` are given as for `rota.simulate`. What is random is run with
-    each of the `seeds` (a number of them, or which): `jobs` if it is a function that makes a workload from a
-    seed, schedulers that have an option `seed`, and failures that are drawn. Where nothing is random there is
-    one run of a scheduler, and `note` says so. All of it is done at each point of a `grid`, a dictionary of
-    parameters and their values: `jobs` is then a function of a seed and of those parameters that it names,
-    `cluster` may be a function of some of them. `workers` processes share the work, or with `"ray"`
-    (`"ray:ADDRESS"`) the CPUs of a Ray cluster. With `out` each run is saved to a folder of its own in that
-    folder as soon as it is done; called again, for example after a crash, `compare` reuses those that were
-    made from the same inputs. A bar shows how far it is on a terminal and in a notebook; `progress` turns it
-    on or off.
+    Schedulers, `cost`, `types`, `failures` and `durations` are given as for `rota.simulate`. What is random
+    is run with each of the `seeds` (a number of them, or which): `jobs` if it is a function that makes a
+    workload from a seed, schedulers that have an option `seed`, and failures that are drawn. Where nothing is
+    random there is one run of a scheduler, and `note` says so. All of it is done at each point of a `grid`, a
+    dictionary of parameters and their values: `jobs` is then a function of a seed and of those parameters
+    that it names, `cluster` may be a function of some of them. `workers` processes share the work, or with
+    `"ray"` (`"ray:ADDRESS"`) the CPUs of a Ray cluster. With `out` each run is saved to a folder of its own
+    in that folder as soon as it is done; called again, for example after a crash, `compare` reuses those that
+    were made from the same inputs. A bar shows how far it is on a terminal and in a notebook; `progress`
+    turns it on or off.
 
     >>> import rota
     >>> cluster = rota.Cluster.uniform(nodes=2, gpus=8)
@@ -236,22 +238,24 @@ def compare(
     model = cost_model(cost, checkpoint_every_s)
     check_types(types)
     check_failures(failures)
+    known = durations_of(durations)
     check_workers(workers)
     named, drawn = _labelled(schedulers), seeds_of(seeds)
     plan = [
         task for point in _points(grid, jobs, cluster) for task in _planned(point, named, drawn, failures)
     ]
     classes = {type(task.named.policy) for task in plan}
-    runs = {} if out is None else _found(plan, Path(out), model, types)
+    runs = {} if out is None else _found(plan, Path(out), model, types, known)
     left = [number for number in range(len(plan)) if number not in runs]
     calls = [
-        (task.jobs, task.at.cluster, task.named.policy, model, types, task.failures)
+        (task.jobs, task.at.cluster, task.named.policy, model, types, task.failures, known)
         for task in map(plan.__getitem__, left)
     ]
     with progress_bar(len(plan), "run", progress, initial=len(runs)) as bar:
         for place, done in call_all(_simulated, calls, workers, classes):
             task = plan[left[place]]
-            made = as_run(task.named, task.jobs, task.at.cluster, model, types, task.failures, done)
+            at = task.named, task.jobs, task.at.cluster
+            made = as_run(*at, model, types, task.failures, done, known)
             runs[left[place]] = made.at_point(task.parameters)
             if out is not None:
                 made.at_point(task.parameters).write(Path(out) / task.folder)
@@ -304,7 +308,9 @@ class _Task:
         return plain if self.seed is None else {**plain, "seed": self.seed}
 
 
-def _found(plan: Sequence[_Task], out: Path, cost: CostModel, types: Types) -> dict[int, Run]:
+def _found(
+    plan: Sequence[_Task], out: Path, cost: CostModel, types: Types, durations: Durations
+) -> dict[int, Run]:
     """Return the runs that are in their folders, by number. Raises an error if other runs are there."""
     counts = Counter(task.folder for task in plan)
     if twice := next((name for name, count in counts.items() if count > 1), None):
@@ -312,7 +318,7 @@ def _found(plan: Sequence[_Task], out: Path, cost: CostModel, types: Types) -> d
     found = {}
     for number, task in enumerate(plan):
         folder = RunFolder(out / task.folder)
-        if folder.complete(_digest(task, cost, types)):
+        if folder.complete(_digest(task, cost, types, durations)):
             found[number] = Run(read_run(folder.path), folder.config.read_text("utf-8"))
         elif folder.head.exists():
             what = "holds another run, made from other inputs or by another version of rota"
@@ -320,8 +326,9 @@ def _found(plan: Sequence[_Task], out: Path, cost: CostModel, types: Types) -> d
     return found
 
 
-def _digest(task: _Task, cost: CostModel, types: Types) -> str:
-    return digest(task.jobs, task.at.cluster, task.named.policy, cost, types, task.failures)
+def _digest(task: _Task, cost: CostModel, types: Types, durations: Durations) -> str:
+    policy = task.named.policy
+    return digest(task.jobs, task.at.cluster, policy, cost, types, task.failures, durations)
 
 
 def _simulated(
@@ -331,9 +338,10 @@ def _simulated(
     cost: CostModel,
     types: Types,
     failures: Failures | None,
+    durations: Durations,
 ) -> Simulation:
     warm_up(policy, cost)
-    return simulate(jobs, cluster, policy, cost, types=types, failures=failures)
+    return simulate(jobs, cluster, policy, cost, types=types, failures=failures, durations=durations)
 
 
 def _labelled(schedulers: Iterable[Any]) -> list[NamedPolicy]:

@@ -106,7 +106,7 @@ def option_classes() -> dict[str, Any]:
 def variants(
     config: PolicyChoice, options: Any, where: str, objects: Mapping[str, Any] | None = None
 ) -> Iterator[Variant]:
-    """Give each allocation with its options; evolution is the same for all, retirement for all but presets.
+    """Give each allocation with its options; evolution and retirement are the same for all.
 
     `objects` are those of names that stand for objects that are there already.
     """
@@ -119,10 +119,12 @@ def variants(
     chosen = [_allocation(name, options, where, there) for name in config.allocations]
     _check_names([evolution.name, growth.name, *(each.name for each in chosen)], options, where)
     for spec, (name, given) in zip(config.allocations, chosen, strict=True):
+        policy = policy_of(name, given, evolution.policy, config.retirement, options, where)
         tables = {name: _options_table(given), evolution.name: _options_table(evolution.policy)}
         tables[growth.name] = _options_table(growth.policy)
+        if name in PRESETS:
+            tables[mode_of(name)] = _options_table(policy.allocation)
         used = {each: table for each, table in tables.items() if table}
-        policy = policy_of(name, given, evolution.policy, config.retirement)
         yield Variant(name, grown(policy, growth), used, evolution.name, spec, growth.name)
 
 
@@ -152,13 +154,39 @@ def _growth(spec: str, options: Mapping[str, Any], where: str) -> "_Chosen":
     return _named(spec, growths.growth_class(spec), options, where)
 
 
-def policy_of(name: str, given: Any, evolution: Any, retirement: RetireSlowest | None) -> PopulationPolicy:
-    """Return an allocation, or what a preset stands for, with an evolution."""
+def policy_of(
+    name: str,
+    given: Any,
+    evolution: Any,
+    retirement: RetireSlowest | None,
+    options: Mapping[str, Any] | None = None,
+    where: str = "",
+) -> PopulationPolicy:
+    """Return an allocation, or what a preset stands for, with an evolution.
+
+    `retirement`, and in `options` those of what a preset allocates by, take the place of the preset's own.
+    """
     if name not in PRESETS:
         return PopulationPolicy(given, evolution, retirement)
     system, mode = name.split("-")
-    allocation, retires = named(system, mode, original=given.original)
+    table = dict((options or {}).get(mode, {}))
+    original = given.original or bool(table.get("original", False))
+    allocation, retires = named(system, mode, original=original)
+    if table.get("split", allocation.split) != allocation.split:
+        raise ConfigError(
+            f"{where}: options.{mode}.split is {table['split']!r}, but {name} divides trials as {system} "
+            f"does; leave one of them out"
+        )
+    table |= {"split": allocation.split, "original": original}
+    allocation = made(type(allocation), table, f"{where}: options.{mode}")
+    if retirement is not None:
+        retires = replace(retirement, original=retirement.original or original)
     return PopulationPolicy(allocation, evolution, retires)
+
+
+def mode_of(preset: str) -> str:
+    """Return the allocation that a preset stands for: `spa-era` → `era`."""
+    return preset.split("-")[1]
 
 
 def _evolution(spec: str, options: Mapping[str, Any], where: str, objects: Mapping[str, Any]) -> _Chosen:
@@ -341,7 +369,6 @@ def summarised(
         allocation=chosen.name,
         evolution=chosen.evolution,
         growth=chosen.growth,
-        seconds=config.seconds(),
         population=config.population.said(),
         cluster=config.cluster_name(),
         target=config.population.target if math.isfinite(config.population.target) else None,
@@ -349,6 +376,7 @@ def summarised(
             SlotInfo(cluster.names[slot.node], slot.device, slot.speed) for slot in cluster.all_slots
         ),
         repetitions=tuple(repetitions),
+        timing=config.timing(),
     )
 
 

@@ -8,7 +8,7 @@ import tomllib
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -29,8 +29,10 @@ from rota.execution.own_code import NAME as OWN_CODE
 from rota.execution.trainable import named
 from rota.library.inputs import check_code, code_of
 from rota.library.populations import NAMES, Variant, variants
+from rota.library.real_grid import parameters_of
 from rota.library.real_run_config import RealConfig, RunConfig
 from rota.policies.population import PopulationPolicy
+from rota.results.parameters import Parameters
 from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import Writing, writing
 from rota.results.population.summary import PopulationSummary, SlotInfo
@@ -41,6 +43,8 @@ PATHS = ("ray.scores", "options.learned.agent")
 """Keys of a configuration that are paths."""
 POLICIES = "policies.pkl"
 """A file in the folder of a run: allocations and evolutions that were objects of a script or a notebook."""
+NETWORK = "rota.training.trial:network"
+"""What is trained, unless a configuration says otherwise."""
 RAW = ("options", "training")
 """Tables that are not bound here: those of the policies, and that of what is trained."""
 
@@ -51,11 +55,19 @@ class ExpectedCosts:
 
     model: str
     seconds: float
+    actions: tuple[str, ...] = ()
+    """Changes that networks may make, each as often as it likes."""
+    most: int = 0
+    """Changes that a network may make in all."""
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
         """Return what trials with the same costs have in common: model, batch size, count of changes."""
         words = (self.model, str(hyper.get("batch_size", "")), f"+{len(changes)}" if changes else "")
         return " ".join(word for word in words if word)
+
+    def changes_allowed(self, hyper: Hyper, changes: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the changes that a network may make next."""
+        return self.actions if len(changes) < self.most else ()
 
     def step_s(self, kind: str) -> float:
         """Return the expected seconds of a step on a slot of speed 1."""
@@ -87,12 +99,33 @@ class RunSpec:
             cluster=config.engine.cluster(),
             terms=terms,
             costs=config.costs,
-            work=ExpectedCosts(str(self.training.get("model", "trial")), config.step_s),
+            work=ExpectedCosts(
+                str(self.training.get("model", "trial")), config.step_s, config.changes, config.most_changes
+            ),
             seed=seed,
             report_each=config.population.report == "each",
             config=self.digest,
+            deadline_s=config.population.deadline_s,
             mode=config.mode,
         )
+
+    @property
+    def generated(self) -> str:
+        """The data set that random images take the place of, if any."""
+        return str(self.training.get("data", "")) if self.training.get("generated") else ""
+
+    @property
+    def said(self) -> str:
+        """A text like `4 trials × 2 steps`, and what is not as it was asked for."""
+        quick = ", --quick" if self.config.quick else ""
+        generated = f", images in the shape of {self.generated} are generated" if self.generated else ""
+        return f"{self.config.population.said()}{quick}{generated}"
+
+    @property
+    def shortened(self) -> dict[str, Any]:
+        """What the result says about a run that is only a try; empty for others."""
+        found: dict[str, Any] = {"quick": True} if self.config.quick else {}
+        return found | ({"generated": self.generated} if self.generated else {})
 
     def assignment(self, seed: int, paths: RunPaths, folder: Path) -> WorkerSetup:
         """Return what workers are set up with; `folder` is that of the run."""
@@ -191,6 +224,8 @@ class RunInFolder:
     """Command line that made it."""
     anew: bool = False
     """Whether checkpoints are made again if none is left."""
+    parameters: Parameters = field(default_factory=dict)
+    """The point of a grid that it is at."""
     read: ClassVar[Callable[..., Any]]
     """Function of a table, its file and the settings over it that returns the run as it was asked for."""
     UNSAID: ClassVar[Mapping[str, Any]] = {}
@@ -210,7 +245,7 @@ class RunInFolder:
         folder = RealFolder(path)
         table = {**cls.UNSAID, **override(with_new_keys(folder.table(), warn=False), settings)}
         order = cls.read(table, folder.config, settings)
-        return cls(folder, replace(order, digest=folder.digest()), command, anew)
+        return cls(folder, replace(order, digest=folder.digest()), command, anew, parameters_of(path))
 
     @property
     def config_text(self) -> str:
@@ -278,8 +313,16 @@ class RealRun(RunInFolder):
         with writing(self.folder.path) as run:
             summary = self._summary([self._measured(outcome, run) for outcome in outcomes])
             inputs = hashlib.sha256(text.encode()).hexdigest()
-            run.sum_up(summary, config=text, inputs=inputs, command=self.command)
-        self.write_result(record(outcomes))
+            run.sum_up(summary, config=text, inputs=inputs, command=self.command, parameters=self.parameters)
+        self.write_result(self.record(outcomes))
+
+    def record(self, outcomes: list[PopulationOutcome]) -> dict[str, Any]:
+        """Return the result as plain values: of the only repetition, or of the last and, in brief, of all."""
+        last = outcomes[-1]
+        found = {"complete": last.complete, **last.status.record()}
+        if len(outcomes) > 1:
+            found["repetitions"] = [_brief(outcome) for outcome in outcomes]
+        return found | self.order.shortened
 
     def _summary(self, repetitions: list[Repetition]) -> PopulationSummary:
         config, found = self.order.config, self.order.config.engine.cluster()
@@ -287,7 +330,7 @@ class RealRun(RunInFolder):
         return PopulationSummary(
             allocation=self.order.variant.name,
             evolution=self.order.variant.evolution,
-            population=config.population.said(),
+            population=self.order.said,
             cluster=f"{config.backend}: {found.slots} slots",
             target=target if math.isfinite(target) else None,
             slots=tuple(
@@ -309,15 +352,6 @@ class RealRun(RunInFolder):
             decisions=state.decisions,
             wall_s=outcome.wall_s,
         )
-
-
-def record(outcomes: list[PopulationOutcome]) -> dict[str, Any]:
-    """Return plain values: of the only run, or of the last one and, in brief, all of them."""
-    last = outcomes[-1]
-    found = {"complete": last.complete, **last.status.record()}
-    if len(outcomes) > 1:
-        found["repetitions"] = [_brief(outcome) for outcome in outcomes]
-    return found
 
 
 def _brief(outcome: PopulationOutcome) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rota.core.durations import EXACT_DURATIONS, Durations
 from rota.core.errors import ConfigError
 from rota.core.limits import above, at_least
+from rota.core.network import Change
 from rota.core.population.costs import AssignmentCosts
 from rota.execution.engine import Engine
 from rota.execution.local import LocalConfig
@@ -51,7 +53,11 @@ class RunConfig(RealConfig):
     evolution: str = "none"
     """What becomes of trials that reported: none, pbt or asha, or a class of yours, named as above."""
     retirement: RetireSlowest | None = None
-    """Whether slots are retired towards the end; presets say so themselves."""
+    """Retirement of slots towards the end; gpa-era and gpa-eta retire slots anyway."""
+    changes: tuple[str, ...] = ()
+    """Changes that networks may make between intervals, such as `deepen 0`, from the first report on."""
+    most_changes: int = 2
+    """Changes that a network may make in all."""
     attempts: int = 3
     """Number of failed intervals after which a trial is let go."""
     seed: int = 0
@@ -66,6 +72,8 @@ class RunConfig(RealConfig):
     """Which of the metrics that a class or a generator function gives says how good a trial is."""
     mode: Literal["max", "min"] = "max"
     """Whether more of it is better, or less."""
+    quick: bool = False
+    """Whether `--quick` made it a try of seconds."""
     code: dict[str, str] = field(default_factory=dict)
     """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
     backend: Literal["local", "ray", "slurm"] = "local"
@@ -84,6 +92,9 @@ class RunConfig(RealConfig):
         if not 1 <= self.repeat <= MOST:
             raise ConfigError(f"repeat is {self.repeat}; it must be 1 to {MOST:,}")
         above(0, step_s=self.step_s)
+        at_least(0, most_changes=self.most_changes)
+        for change in self.changes:
+            Change.parse(change)
         self.check()
 
     @property
@@ -139,6 +150,8 @@ class JobsConfig(RealConfig):
     backend: Literal["local", "ray", "slurm"] = "local"
     """Engine that starts workers."""
     placement: PlacementConfig = field(default_factory=PlacementConfig)
+    durations: Durations = EXACT_DURATIONS
+    """What the scheduler knows of how long jobs take: everything, unless this says otherwise."""
     opportunistic: OpportunisticConfig | None = None
     """A training that uses idle slots."""
     local: LocalConfig = field(default_factory=LocalConfig)

@@ -2,6 +2,7 @@
 
 import html
 import os
+import tomllib
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -61,6 +62,11 @@ class Run:
     def metrics(self) -> Metrics:
         """The metrics of the run: a dozen numbers."""
         return self.record.metrics
+
+    @property
+    def knows(self) -> str:
+        """What the scheduler knew of durations: exact, none, noisy or predicted."""
+        return self.record.knows
 
     @property
     def parameters(self) -> Parameters:
@@ -136,7 +142,7 @@ class Run:
         write_run(
             folder, scheduler=record.scheduler, workload=record.jobs, cluster=record.cluster,
             timeline=record.timeline(), config_text=self.config, inputs=record.inputs, wall_s=record.wall_s,
-            command=record.command, parameters=record.parameters,
+            command=record.command, parameters=record.parameters, knows=record.knows,
         )  # fmt: skip
 
     def described(self, *, config: str, inputs: str, command: str, parameters: Parameters) -> "Run":
@@ -157,11 +163,23 @@ class Run:
     @property
     def line(self) -> MetricsRow:
         """The row of the run in a table."""
-        return MetricsRow(self.scheduler, self.metrics, self.wall_s)
+        return MetricsRow(
+            self.scheduler, self.metrics, self.wall_s, self.knows if self._says_durations else ""
+        )
+
+    @property
+    def _says_durations(self) -> bool:
+        """Whether the configuration says what schedulers know of durations."""
+        return "durations" in tomllib.loads(self.config)
 
     def row(self) -> dict[str, Any]:
         """Return its name and metrics, as a row of a table."""
-        return {"scheduler": self.scheduler, **asdict(self.metrics), "wall_s": self.wall_s}
+        return {
+            "scheduler": self.scheduler,
+            "knows": self.knows,
+            **asdict(self.metrics),
+            "wall_s": self.wall_s,
+        }
 
     def _repr_html_(self) -> str:
         return html_table(self.record.jobs.name, [self])

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from rota.config.load import dump
 from rota.core.cluster import Cluster
 from rota.core.costs import COSTS, CostModel
+from rota.core.durations import EXACT_DURATIONS, Durations, Knows, durations_of
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.failures import Failures
 from rota.core.limits import at_least
@@ -46,6 +47,7 @@ def simulate(
     checkpoint_every_s: float = 0.0,
     types: Types = "fastest",
     failures: Failures | None = None,
+    durations: Durations | Knows = EXACT_DURATIONS,
     progress: Callable[[int], None] | None = None,
 ) -> Run:
     """Simulate a workload under a scheduler until every job has ended.
@@ -56,8 +58,9 @@ def simulate(
     done in the last `checkpoint_every_s` productive seconds at most is lost by a pause or a move. With
     `types="fastest"` jobs prefer the idle GPUs that are fastest for their model, with `"blind"` those that
     the cluster lists first (`placement.types` of a configuration). With `failures` (`rota.Failures`) jobs and
-    nodes fail; without it none does, also if jobs failed in the trace. `progress` is told now and then how
-    many jobs have ended.
+    nodes fail; without it none does, also if jobs failed in the trace. `durations` says what schedulers know
+    of how long jobs take: `"exact"`, `"none"`, `"noisy"`, `"predicted"`, or a `rota.Durations` with options;
+    `knows` of the run says what this one knew. `progress` is told now and then how many jobs have ended.
 
     Raises `rota.RotaError` if a job does not fit, or the scheduler asks for what cannot be.
 
@@ -72,8 +75,11 @@ def simulate(
     named, chosen = named_policy(scheduler, options), cost_model(cost, checkpoint_every_s)
     warm_up_once(named.policy, chosen)
     check_failures(failures)
-    done = simulate_jobs(jobs, cluster, named.policy, chosen, progress, types, failures=failures)
-    return as_run(named, jobs, cluster, chosen, types, failures, done)
+    known = durations_of(durations)
+    done = simulate_jobs(
+        jobs, cluster, named.policy, chosen, progress, types, failures=failures, durations=known
+    )
+    return as_run(named, jobs, cluster, chosen, types, failures, done, known)
 
 
 def check_inputs(jobs: Any, cluster: Any) -> None:
@@ -130,6 +136,7 @@ def as_run(
     types: Types,
     failures: Failures | None,
     done: Simulation,
+    durations: Durations = EXACT_DURATIONS,
 ) -> Run:
     """Return what came of a simulation as a run."""
     measured = measure(done.timeline, jobs, cluster)
@@ -138,14 +145,15 @@ def as_run(
         scheduler=named.name,
         command=shlex.join(["Python", "rota.simulate", jobs.name, named.name]),
         wall_s=done.wall_s,
-        inputs=digest(jobs, cluster, named.policy, cost, types, failures),
+        inputs=digest(jobs, cluster, named.policy, cost, types, failures, durations),
         cluster=cluster,
         jobs=JobColumns.of(jobs),
         times=measured.times,
         metrics=measured.metrics,
         kept=done.timeline,
+        knows=done.knows,
     )
-    return Run(record, _config(named, jobs, cost, types, failures))
+    return Run(record, _config(named, jobs, cost, types, failures, durations))
 
 
 def digest(
@@ -155,11 +163,13 @@ def digest(
     cost: CostModel,
     types: Types,
     failures: Failures | None,
+    durations: Durations = EXACT_DURATIONS,
 ) -> str:
-    """Digest what a run follows from: jobs, cluster, policy, cost, types, failures, and the code."""
+    """Digest what a run follows from: jobs, cluster, policy, rules, and the code."""
     names = jobs.ids, jobs.models, jobs.groups, jobs.kinds, jobs.speeds
     facts: tuple[object, ...] = (*names, cluster, settings(policy))
     facts += (cost, types, failures, *((jobs.failed_after_s, jobs.failed) if failures else ()))
+    facts += () if durations == EXACT_DURATIONS else (durations,)
     facts += (jobs.sizes,) if policy.needs.resizes else ()
     found = hashlib.sha256(repr(facts).encode())
     for column in COLUMNS:
@@ -182,7 +192,12 @@ def _own_sources() -> bytes:
 
 
 def _config(
-    named: NamedPolicy, jobs: Workload, cost: CostModel, types: Types, failures: Failures | None
+    named: NamedPolicy,
+    jobs: Workload,
+    cost: CostModel,
+    types: Types,
+    failures: Failures | None,
+    durations: Durations,
 ) -> str:
     """Return the part of a run made from Python that a configuration can say."""
     name = next((name for name, known in COSTS.items() if known.each_instant == cost.each_instant), "restart")
@@ -193,5 +208,6 @@ def _config(
     except (TypeError, ValueError):  # options that a file cannot say
         options = ""
     lines += ["", "[placement]", f'types = "{types}"']
+    lines += ["", "[durations]", dump(durations)] if durations != EXACT_DURATIONS else []
     lines += ["", "[failures]", dump(failures)] if failures else []
     return "\n".join(lines) + "\n" + (f'\n[options."{named.name}"]\n{options}' if options else "")

@@ -38,8 +38,8 @@ class TrialsConfig:
     target: float = inf
     """Metric at which a trial is finished before its budget is used up."""
     deadline_s: float = inf
-    """Seconds after which the run ends, whether trials are done or not. What is under way then is completed
-    in a real run, but no longer counts."""
+    """Seconds after which the run ends, whether trials are done or not; a real run completes the intervals
+    that are under way then."""
     least_advanced_first: bool = True
     """Whether the queue is sorted by steps, fewest first; else by time of report."""
     report: Literal["each", "batch"] = "each"

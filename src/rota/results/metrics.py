@@ -206,6 +206,8 @@ class MetricsRow(NamedTuple):
     name: str
     metrics: Metrics
     wall_s: float
+    knows: str = ""
+    """What the scheduler knew of durations, if that is to be said."""
 
 
 def table(lines: Sequence[MetricsRow]) -> str:
@@ -217,10 +219,12 @@ def table(lines: Sequence[MetricsRow]) -> str:
     resized = any(line.metrics.resizes for line in lines)
     header = ("scheduler", *(f"{name} [{unit}]" for name in TIMES), *OTHERS, *([FAILED] if failed else []))
     header += (*(FAILING if failing else ()), *(["resizes"] if resized else []))
-    rows = [header]
+    knows = any(line.knows for line in lines)
+    rows = [(*header, "knows") if knows else header]
     for line in lines:
         cells = _cells(line, seconds, failed=failed, failing=failing)
-        rows.append((*cells, f"{line.metrics.resizes:,}") if resized else cells)
+        cells += (f"{line.metrics.resizes:,}",) if resized else ()
+        rows.append((*cells, line.knows) if knows else cells)
     return "\n".join(aligned(rows))
 
 

@@ -80,6 +80,8 @@ class RunHead:
     metrics: Metrics
     parameters: Parameters = field(default_factory=dict)
     """Point of a grid that the run is at."""
+    knows: str = ""
+    """What the scheduler knew of durations; empty if an older version of rota made the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,7 @@ def write_run(
     wall_s: float,
     command: str,
     parameters: Parameters | None = None,
+    knows: str = "",
 ) -> Metrics:
     """Write a finished run, `metrics.json` last; returns the metrics."""
     measured = measure(timeline, workload, cluster)
@@ -131,6 +134,7 @@ def write_run(
         "scheduler": scheduler,
         "workload": workload.name,
         "wall_s": wall_s,
+        "knows": knows,
         "metrics": asdict(measured.metrics),
         "cluster": record_of(cluster),
     }
@@ -157,6 +161,7 @@ class _RunFacts:
     metrics: Metrics
     cluster: ClusterRecord
     parameters: dict[str, object] = field(default_factory=dict)
+    knows: str = ""
 
 
 def read_head(folder: Path) -> RunHead:

@@ -10,6 +10,7 @@ from rota.core.cluster import Cluster, Speed, fastest_first
 from rota.core.columns import KIND
 from rota.core.costs import RESTART, CostModel
 from rota.core.driver import compiled_of, drive_compiled
+from rota.core.durations import EXACT_DURATIONS, Durations, Knows
 from rota.core.engine import JobsEngine
 from rota.core.errors import unknown
 from rota.core.failures import Failures, FailureState
@@ -47,6 +48,7 @@ def engine_for(
     *,
     keeps_timeline: bool = True,
     failures: Failures | None = None,
+    durations: Durations = EXACT_DURATIONS,
 ) -> JobsEngine:
     """Return an engine at the beginning of a workload, for a policy with these needs."""
     sizes = jobs.gang_sizes(cluster) if needs.resizes else None
@@ -54,10 +56,11 @@ def engine_for(
     preferences = (
         fastest_first(cluster, speed.by_model, cluster.table()[KIND]) if types == "fastest" else None
     )
+    known = durations.put_into(table, jobs.ids, needs.durations)
     return JobsEngine(
         table, cluster, cost, needs, preferences, speed=speed, keeps_timeline=keeps_timeline,
         failures=FailureState(failures, jobs.recorded_failures, table, cluster) if failures else None,
-        sizes=sizes,
+        sizes=sizes, known=known,
     )  # fmt: skip
 
 
@@ -92,6 +95,8 @@ class Simulation:
     """Number of instants at which something happened."""
     wall_s: float
     """Seconds that the simulation took, without reading and compilation."""
+    knows: Knows = "exact"
+    """What the policy knew of durations."""
 
 
 def simulate(
@@ -104,13 +109,15 @@ def simulate(
     *,
     compiled: bool = True,
     failures: Failures | None = None,
+    durations: Durations = EXACT_DURATIONS,
 ) -> Simulation:
     """Simulate a workload until all jobs have ended; `progress` is called with the number that have.
 
     `types` says which devices jobs prefer: the fastest for their model, or those that the cluster lists
-    first. If the policy has a compiled form, that decides, unless `compiled` is false.
+    first; `durations` what schedulers know. If the policy has a compiled form, that decides, unless
+    `compiled` is false.
     """
-    engine = engine_for(jobs, cluster, policy.needs, cost, types, failures=failures)
+    engine = engine_for(jobs, cluster, policy.needs, cost, types, failures=failures, durations=durations)
     began = time.perf_counter()
     form = compiled_of(policy) if compiled else None
     if form is not None:
@@ -120,7 +127,7 @@ def simulate(
     wall_s = time.perf_counter() - began
     if progress is not None:
         progress(engine.done)
-    return Simulation(engine.timeline(), engine.instants, wall_s)
+    return Simulation(engine.timeline(), engine.instants, wall_s, engine.known.knows)
 
 
 def warm_up(policy: Policy, cost: CostModel = RESTART, *, real: bool = False) -> None:

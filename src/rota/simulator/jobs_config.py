@@ -9,6 +9,7 @@ import numpy as np
 
 from rota.core.cluster import Cluster, Node, NodeChange, expand_kinds
 from rota.core.costs import COSTS, CostModel
+from rota.core.durations import EXACT_DURATIONS, Durations
 from rota.core.errors import ConfigError
 from rota.core.failures import Failures
 from rota.core.placement import Style, Types
@@ -218,6 +219,8 @@ class SimulateConfig:
     """Productive seconds between checkpoints; newer progress is lost on preemption or migration. 0 loses
     none."""
     placement: PlacementConfig = field(default_factory=PlacementConfig)
+    durations: Durations = EXACT_DURATIONS
+    """What schedulers know of how long jobs take: everything, unless this says otherwise."""
     failures: Failures | None = None
     """Jobs and nodes that fail; none if the table is not there."""
 

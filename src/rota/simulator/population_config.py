@@ -261,6 +261,18 @@ class PopulationConfig(TrialsConfig):
             cluster, kinds
         )
 
+    def timing(self, devices: Collection[str]) -> str:
+        """Return where step times on these devices are from; empty if nothing was recorded."""
+        if self.trees:
+            recorded = self.tree_set().trees[0].provenance.device
+            others = {each for each in devices if each != "cpu" and each.lower() not in recorded.lower()}
+            return timing_of(recorded, sorted(others))
+        if self.curves is None:
+            return ""
+        recorded = next(iter(_recording(self.curves).settings.values())).device
+        known = _profiles(self.profiles).devices if self.profiles else ()
+        return timing_of(recorded, [device for device in known if device in devices])
+
     def choices(self) -> Choices:
         """Return the initial values of hyper-parameters: those in `start`, or else the recorded ones."""
         if self.trees:
@@ -278,6 +290,14 @@ class PopulationConfig(TrialsConfig):
         return CurveAssumptions(self.metric, self.checkpoint_mb, self.growth, self.gain)
 
 
+def timing_of(recorded: str, devices: Collection[str]) -> str:
+    """Return how step times on these devices follow from what was recorded on one."""
+    scaled = [device for device in devices if device != recorded]
+    if not scaled:
+        return f"measured on {recorded}"
+    return f"scaled from {'CPU' if CPU in recorded else recorded} to {', '.join(scaled)}"
+
+
 _profiles, _recording = cache(read_profiles), cache(read_curves)
 
 
@@ -286,6 +306,8 @@ def _tree_set(paths: tuple[Path, ...], size_mb: float) -> TreeSet:
     return TreeSet(read_growth_trees(paths), size_mb)
 
 
+CPU = "thread"
+"""Part of the name of every CPU in recordings, as in `… Processor, 1 thread`."""
 NINE = (1.3, 1.0, 0.33, 0.33, 0.33, 1.6, 1.0, 1.0, 8.0)
 """Speeds of the cluster of the original systems: eight nodes and a GPU."""
 
@@ -320,7 +342,7 @@ class PopulationsConfig:
     """How networks grow when trials are assigned, on `population.trees`: never, at-start, fixed, stump,
     random or agent."""
     retirement: RetireSlowest | None = None
-    """Retirement of slots towards the end, under all allocations except presets, which define it."""
+    """Retirement of slots towards the end, under all allocations; gpa-era and gpa-eta retire slots anyway."""
     seeds: int = 5
     """Number of simulations of each: with the seeds 0, 1, … of noise, drift, evolution and initial trials."""
     slots: tuple[float, ...] = ()
@@ -394,14 +416,13 @@ class PopulationsConfig:
         slots = self.clusters[self.cluster]
         return slots.spanned(self.population.predict_speeds(slots.apart(), hypers, batch_sizes))
 
-    def seconds(self) -> str:
-        """Return where seconds come from on trees: `measured on v100`, or `scaled from CPU`; else empty."""
-        trees = self.population.trees
-        return self.population.tree_set().measured_on(self.population_cluster()) if trees else ""
-
     def cluster_name(self) -> str:
         """Return the name of the cluster, or the speeds of its slots."""
         return self.cluster or f"slots {','.join(f'{speed:g}' for speed in self.slots or NINE)}"
+
+    def timing(self) -> str:
+        """Return where step times are from, `measured on v100` or `scaled from cpu to k80, v100`."""
+        return self.population.timing({slot.device for slot in self.population_cluster().all_slots})
 
     def lower_bound_s(self, events: Sequence[Event], scene: PopulationScenario) -> float:
         """Return the lower bound on the makespan for the work that was done."""

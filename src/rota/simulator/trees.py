@@ -127,15 +127,6 @@ class TreeSet:
 
         return replace(cluster, each_slot=tuple(map(filled, cluster.all_slots)))
 
-    def measured_on(self, cluster: Cluster) -> str:
-        """Return where the seconds come from: `measured on v100`, or `scaled from CPU`."""
-        recorded = {tree.provenance.device for tree in self.trees}
-        devices = {slot.device for slot in cluster.all_slots}
-        if all(any(device.lower() in each.lower() for each in recorded) for device in devices):
-            return f"measured on {', '.join(sorted(devices))}"
-        gpu = any("cuda" in each.lower() or "nvidia" in each.lower() for each in recorded)
-        return f"scaled from {', '.join(sorted(recorded)) if gpu else 'CPU'}"
-
     def __deepcopy__(self, memo: Any) -> "TreeSet":
         return self
 

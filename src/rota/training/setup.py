@@ -39,6 +39,8 @@ class Setup:
     """Number of training images to validate with; by default a tenth."""
     test: int | None = None
     """Number of test images to test with, the same for every seed; by default all."""
+    generated: bool = False
+    """Whether random images in the shape of the data set take its place, to try a configuration out."""
     augment: bool = False
     """Whether images are shifted and mirrored at random."""
     optimizer: OptimizerName = "adam"
@@ -73,6 +75,7 @@ class Setup:
         task = made(
             self.model, self.data, device=device(self.device), seed=seed,
             size=self.size, augment=self.augment, validation=self.validation, test=self.test,
+            generated=self.generated,
         )  # fmt: skip
         return task if self.storage_mb_s is None else FromStorage(task, self.storage_mb_s)
 

@@ -287,6 +287,7 @@ class Workload:
         table[c.PROFILE] = _distinct(np.vstack([slots, self.iteration_s, self.stages_s]))
         table[c.GROUP] = _distinct(np.vstack([self.group, slots]))
         table[c.KINDS] = self._kind_sets(cluster)
+        table[c.ITERATIONS] = table[c.ESTIMATE] = self.iterations
         table[c.JOB] = np.arange(len(self))
         return table
 

@@ -136,6 +136,7 @@ FAKES = ("torch", "ray", "tensorflow", "gymnasium")
 
 ASK = """
 import sys
+from rota.core.cluster import Cluster
 from rota.policies.allocation.registry import allocation_class
 from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal

@@ -59,7 +59,9 @@ def control_jobs(
     with Journal(paths.journal) as journal, CheckpointPruner(paths.checkpoints, journal) as pruner:
         described = begin_or_resume(journal, paths, lambda run: _frame(spec, scheduler, run).record())
         frame = parse_frame(described)
-        state = JobsEngine(spec.table, spec.cluster, RESTART, policy.needs, spec.preferences)
+        state = JobsEngine(
+            spec.table, spec.cluster, RESTART, policy.needs, spec.preferences, known=spec.known
+        )
         status = JobsStatus(frame)
         ledger = spec.ledger(frame.run)
         pool = workers()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rota.core.arrays import Floats
 from rota.core.cluster import Cluster, Preferences
+from rota.core.durations import KnownDurations
 from rota.execution.jobs.ledger import JobLedger
 
 ENDLESS = 1 << 50
@@ -61,6 +62,8 @@ class JobsSpec:
     """The opportunistic job; its number follows those of the jobs."""
     config: str = ""
     """The digest of the configuration."""
+    known: KnownDurations | None = None
+    """What the scheduler knows of durations; None: everything."""
     preferences: Preferences | None = None
     """The nodes that jobs prefer; None: those listed first."""
 

@@ -1,4 +1,4 @@
-"""Compare a joint agent with rules, an untrained network, random choices and the oracle, on the same cases."""
+"""Compare a joint agent with rules, an untrained network, random choices and the oracle, on equal cases."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +12,8 @@ import numpy as np
 from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
+from rota.core.intervals import mean_interval
+from rota.core.population.events import Reported
 from rota.core.processes import WorkerPool, map_over
 from rota.core.text import aligned
 from rota.learning.files import EVALUATION, EvaluationFile, read_evaluation, write_evaluation
@@ -22,7 +24,6 @@ from rota.learning.joint.rollout import generator_for
 from rota.policies.agents import read_facts
 from rota.policies.allocation.joint import KIND, form_of, read_weights
 from rota.policies.joint.network import new_weights
-from rota.results.metrics import mean_interval
 from rota.simulator.population import engine_for
 
 RULE = "best_rule"
@@ -119,7 +120,7 @@ def run_agent(case: JointCase, flat: Floats, hidden: int) -> tuple[Reached, int,
     engine.write(reviews=False)
     engine.use(form_of(flat, hidden))
     engine.advance()
-    reports = tuple((e.at_s, e.trial, e.metric) for e in engine.timeline if hasattr(e, "metric"))
+    reports = tuple((e.at_s, e.trial, e.metric) for e in engine.timeline if isinstance(e, Reported))
     tests = tuple(landscape.test_accuracy(trial) for trial in range(len(case.places)))
     numbers = engine.numbers
     return Reached(reports, tests), numbers["asked"].item(), numbers["growths"].item()
@@ -180,7 +181,7 @@ def evaluate(
     pool: WorkerPool,
     on_case: Callable[[int], object] = lambda count: None,
 ) -> JointComparison:
-    """Compare an agent with others on so many cases of a seed, drawn from the growth trees in these folders."""
+    """Compare an agent with others on so many cases of a seed, from the growth trees in these folders."""
     read_weights(agent)
     rule = str(read_facts(agent, KIND).about.get(RULE, ""))
     if rule not in rules_by_name():

@@ -84,9 +84,9 @@ class JointLearner(ResumableLearner):
 
     def _step(self, found: list[Learned], entropy: float, lr: float, update: int) -> None:
         """Make a step of Adam up the mean gradient of the cases."""
-        slope: Floats = sum(
-            (each.gradient + entropy * each.of_entropy for each in found), np.zeros_like(self.flat)
-        )
+        slope: Floats = np.zeros_like(self.flat)
+        for each in found:
+            slope += each.gradient + entropy * each.of_entropy
         slope /= self.config.cases_per_update
         self._mean = FIRST * self._mean + (1.0 - FIRST) * slope
         self._square = SECOND * self._square + (1.0 - SECOND) * slope**2

@@ -1,4 +1,4 @@
-"""Episodes on growth trees in which the joint agent draws its decisions, and the gradients that it learns from.
+"""Episodes on growth trees in which the joint agent draws decisions, and the gradients that it learns from.
 
 Gradients are added up in compiled code while an episode runs, so no decision is kept.
 """

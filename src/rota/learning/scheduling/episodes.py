@@ -15,6 +15,7 @@ from rota.core.batch import EngineBatch
 from rota.core.cluster import Cluster
 from rota.core.compiled import kernel
 from rota.core.costs import CostModel
+from rota.core.durations import EXACT_DURATIONS, Durations, Knows, durations_of
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.failures import Failures
 from rota.core.lanes import DECIDE, FAIRNESS, JCT, MAKESPAN, OVER, SLOWDOWN
@@ -24,7 +25,6 @@ from rota.learning.scheduling.worlds import EngineRules, EpisodeWorld, GivenWorl
 
 Reward = Literal["jct", "slowdown", "makespan", "fairness"]
 REWARDS: dict[Reward, int] = {"jct": JCT, "slowdown": SLOWDOWN, "makespan": MAKESPAN, "fairness": FAIRNESS}
-Durations = Literal["exact", "none"]
 Scorer = Callable[..., None]
 
 MOST_POSITIONS = 100_000
@@ -37,8 +37,8 @@ class SchedulingOptions:
     reward: Reward = "jct"
     """Quantity whose growth is the negative reward: job completion times, bounded slowdowns, makespan or
     finish-time fairness."""
-    durations: Durations = "exact"
-    """Whether what is left of each job is observed (exact), or not (none)."""
+    durations: Durations | Knows = EXACT_DURATIONS
+    """What is observed of how long jobs take: exact, none, noisy or predicted, or a `rota.Durations`."""
     most_jobs: int = 64
     """Number of jobs that are observed and scored."""
     episode_jobs: int | None = None
@@ -61,12 +61,12 @@ class SchedulingOptions:
     def __post_init__(self) -> None:
         for name, known in (
             ("reward", get_args(Reward)),
-            ("durations", get_args(Durations)),
             ("placement", get_args(Style)),
             ("types", get_args(Types)),
         ):
             if getattr(self, name) not in known:
                 raise ConfigError(unknown(name, str(getattr(self, name)), known))
+        object.__setattr__(self, "durations", durations_of(self.durations))
         if not isinstance(self.failures, Failures | None):
             raise ConfigError(f"failures is a {type(self.failures).__name__}; give a rota.Failures")
         self._check_number("most_jobs", 1, MOST_POSITIONS)
@@ -96,7 +96,9 @@ class SchedulingOptions:
         """The rules for engines."""
         cost = CostModel(checkpoint_every_s=float(self.checkpoint_every_s))
         bound_s, keeps = float(self.slowdown_bound_s), bool(self.keeps_timeline)
-        return EngineRules(cost, self.placement, self.types, bound_s, keeps, self.failures)
+        return EngineRules(
+            cost, self.placement, self.types, bound_s, keeps, self.failures, durations_of(self.durations)
+        )
 
 
 class Episodes:
@@ -115,7 +117,7 @@ class Episodes:
         self.job_features, cluster_features = len(JOB_FEATURES) + kinds, len(CLUSTER_FEATURES) + kinds
         self.batch = EngineBatch(
             lanes, observe, (width, self.job_features, cluster_features),
-            reward=REWARDS[options.reward], knows_durations=options.durations == "exact",
+            reward=REWARDS[options.reward], knows_durations=durations_of(options.durations).known != "none",
             decide_every_s=float(options.decide_every_s), threads=threads,
         )  # fmt: skip
         self.observation_space = spaces.Dict(

@@ -4,10 +4,10 @@ import numpy as np
 
 from rota.core.columns import (
     BEGIN,
+    ESTIMATE,
     EXECUTED_S,
     GPUS,
     ITERATION_S,
-    JOB,
     KIND,
     KINDS,
     MODEL,
@@ -15,7 +15,6 @@ from rota.core.columns import (
     PLACE,
     PRIORITY,
     PROFILE,
-    REMAINING,
     ROW,
     SIZE,
     STARTUP_S,
@@ -24,9 +23,8 @@ from rota.core.columns import (
     UP,
 )
 from rota.core.compiled import kernel
+from rota.core.durations import known_left_s
 from rota.core.lanes import (
-    SOLO_S,
-    facts_of,
     groups_of,
     lane_at,
     mask_of,
@@ -139,8 +137,8 @@ def observe_job(lane, e, row, idle, out):
     out[7] = 0.0
     out[8] = 0.0
     if lane.knows_durations:
-        out[7] = log1p(columns[REMAINING, row] * columns[ITERATION_S, row])
-        out[8] = log1p(facts_of(lane)[SOLO_S, int(columns[JOB, row])])
+        out[7] = log1p(known_left_s(columns, row))
+        out[8] = log1p(columns[ESTIMATE, row] * columns[ITERATION_S, row])
     out[9] = log1p(columns[STARTUP_S, row])
     out[10] = columns[PRIORITY, row]
     out[11] = not runs and gpus <= idle

@@ -10,6 +10,7 @@ import numpy as np
 from rota.core.batch import LaneEngine
 from rota.core.cluster import Cluster
 from rota.core.costs import CostModel
+from rota.core.durations import Durations
 from rota.core.errors import InputError
 from rota.core.failures import Failures
 from rota.core.lanes import ASKED, FACTS, RATE, SCORE, SOLO_S
@@ -23,7 +24,7 @@ World = Workload | tuple[Workload, Cluster]
 """Jobs, perhaps with a cluster of their own."""
 GivenWorlds = World | Iterable[World] | Callable[[int], World]
 """A world, several, or a function that makes one of a seed."""
-NEEDS = Needs(own=(SCORE,))
+NEEDS = Needs(own=(SCORE,), durations="optional")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,14 @@ class EngineRules:
     bound_s: float
     keeps_timeline: bool
     failures: Failures | None
+    durations: Durations
 
     def engine(self, jobs: Workload, cluster: Cluster) -> LaneEngine:
         """Return an engine at the beginning of a world."""
         engine = engine_for(
             jobs, cluster, NEEDS, self.cost, self.types,
             keeps_timeline=self.keeps_timeline, failures=self.failures,
+            durations=self.durations,
         )  # fmt: skip
         facts = np.zeros((FACTS, len(jobs)))
         facts[SOLO_S], facts[ASKED] = jobs.solo_s, jobs.gpus

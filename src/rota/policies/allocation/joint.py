@@ -131,8 +131,8 @@ def _form(agent: Path, *, told: bool = False) -> CompiledAllocation:
 
 
 GREEDY, DRAWN, TOLD = range(3)
-"""How decisions are made (`draw_room`): the best by score; a `share` drawn, whose gradients are added up; or the
-best, while Python makes the changes of networks that they tell."""
+"""How decisions are made (`draw_room`): the best by score; a `share` drawn, whose gradients are added up; or
+the best, while Python makes the changes of networks that they tell."""
 
 
 def form_of(flat: Floats, hidden: int, how: int = GREEDY, **arrays: Any) -> CompiledAllocation:
@@ -182,10 +182,7 @@ def propose(address):  # type: ignore[no-untyped-def]
     flat = weights_of(p, p.weights)
     scores(features, count, flat, width, hidden, found)
     draws = p.draw_room == DRAWN and np.random.random() < p.share
-    if draws:
-        chosen = drawn(p, features, hidden, found, count, flat)
-    else:
-        chosen = np.argmax(found[:count])
+    chosen = drawn(p, features, hidden, found, count, flat) if draws else np.argmax(found[:count])
     if trial_at[chosen] < 0:
         return propose_steps(p, slot, 0, 0)
     trial = trials_of(p)[QUEUE, trial_at[chosen]]

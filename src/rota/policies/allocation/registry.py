@@ -5,23 +5,21 @@ from rota.core.registry import ClassContract, Registry
 from rota.policies.allocation.allotment import Split
 from rota.policies.allocation.era import Era
 from rota.policies.allocation.eta import Eta
-from rota.policies.population import AllocationPolicy, Retirement, RetireSlowest
+from rota.policies.population import Retirement, RetireSlowest
 
 NAMED: dict[str, tuple[Split, bool]] = {"spa": ("spa", False), "gpa": ("gpa", True)}
 """Name → how trials are divided over slots, and whether slots retire."""
-MODES = {"ERA": Era, "ETA": Eta}
+MODES: dict[str, type[Era] | type[Eta]] = {"ERA": Era, "ETA": Eta}
 
 
-def named(
-    name: str, mode: str = "ERA", *, original: bool = False
-) -> tuple[AllocationPolicy, Retirement | None]:
+def named(name: str, mode: str = "ERA", *, original: bool = False) -> tuple[Era | Eta, Retirement | None]:
     """Return allocation and retirement of a preset; with `original`, with the defects of the originals."""
     if name.lower() not in NAMED:
         raise ConfigError(unknown("scheduler", name, NAMED))
     if mode.upper() not in MODES:
         raise ConfigError(unknown("mode", mode, MODES))
     split, retires = NAMED[name.lower()]
-    allocation = MODES[mode.upper()](split=split, original=original)
+    allocation: Era | Eta = MODES[mode.upper()](split=split, original=original)
     return allocation, RetireSlowest(original=original) if retires else None
 
 

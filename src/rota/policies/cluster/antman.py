@@ -76,6 +76,7 @@ class AntMan:
             own=("phase", "pin"),
             own_slots=("load", "owner", "owner_job", "guest", "guest_job"),
             sharing=2,
+            durations="unused",
             ties=Ties(ends_rel=1e-9, ends_abs=1e-4, arrivals_rel=1e-9),
         )
 

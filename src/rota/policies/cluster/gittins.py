@@ -73,7 +73,7 @@ class Gittins:
     @property
     def needs(self) -> Needs:
         counts = tuple(f"ended_{number}" for number in range(BINS))
-        return Needs(own=("index", "until", "seen"), own_groups=(*counts, "ended"))
+        return Needs(own=("index", "until", "seen"), own_groups=(*counts, "ended"), durations="unused")
 
     @property
     def _options(self) -> tuple[float, ...]:

@@ -61,6 +61,7 @@ class Muri:
     def needs(self) -> Needs:
         return Needs(
             sharing=self.packing_num,
+            durations="needed" if self.knows_durations else "unused",
             ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9, merge_rel=1e-9, merge_abs=1e-4),
         )
 

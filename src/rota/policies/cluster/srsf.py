@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from rota.core.columns import GPUS, ITERATION_S, REMAINING
+from rota.core.columns import GPUS
 from rota.core.compiled import kernel
 from rota.core.driver import CompiledKey
+from rota.core.durations import known_left_s
 from rota.core.policy import Plan
 from rota.core.view import ClusterView
 from rota.policies.cluster.srtf import Srtf
@@ -26,4 +27,4 @@ class Srsf(Srtf):
 @kernel
 def remaining_gpu_s(columns, row, now_s):
     """Return the GPU-seconds of work left of a job."""
-    return columns[REMAINING, row] * columns[ITERATION_S, row] * columns[GPUS, row]
+    return known_left_s(columns, row) * columns[GPUS, row]

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from rota.core.columns import ITERATION_S, REMAINING
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.driver import CompiledKey
+from rota.core.durations import known_left_s
 from rota.core.placement import Style
 from rota.core.policy import Needs, Plan
 from rota.core.view import ClusterView
@@ -33,4 +33,4 @@ class Srtf:
 @kernel
 def remaining_s(columns, row, now_s):
     """Return the seconds of work left of a job."""
-    return columns[REMAINING, row] * columns[ITERATION_S, row]
+    return known_left_s(columns, row)

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.calls import place, sort_rows
-from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, REMAINING, ROW, SIZE, SUBMIT_S, UP
+from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, ROW, SIZE, SUBMIT_S, UP
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.driver import CompiledPlan, decide_placed, options_of
+from rota.core.durations import known_left
 from rota.core.memory import columns_of, engine_at, floats, index_of, nodes_of, order_of_jobs, plan_at
 from rota.core.placement import STYLES, Style, first_fit
 from rota.core.policy import Needs, Plan
@@ -108,7 +109,7 @@ def divide(columns, order, now_s, capacity, shares, owed_s):
     age_s = np.empty(n)
     for i in range(n):
         row = order[i]
-        left = columns[REMAINING, row]
+        left = known_left(columns, row)
         if columns[SHARE, row] > 0.0:
             columns[FAIR_WORK, row] += (columns[LEFT, row] - left) / columns[SHARE, row]
         gpus[i] = columns[GPUS, row]

@@ -44,7 +44,7 @@ class Tiresias:
 
     @property
     def needs(self) -> Needs:
-        return Needs(own=("level",), ties=Ties(arrivals_rel=1e-9))
+        return Needs(own=("level",), durations="unused", ties=Ties(arrivals_rel=1e-9))
 
     @property
     def compiled(self) -> CompiledPlan:

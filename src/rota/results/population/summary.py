@@ -38,8 +38,8 @@ class PopulationSummary:
     """"max" or "min". With "min", metrics and the target are negated: here more is always better."""
     growth: str = "never"
     """How networks grew."""
-    seconds: str = ""
-    """Where the seconds of growth trees come from: `scaled from CPU`; empty without trees."""
+    timing: str = ""
+    """Where step times are from: `measured on v100`, or `scaled from cpu to k80, v100`; empty if assumed."""
 
     def __post_init__(self) -> None:
         if not self.repetitions:
@@ -169,7 +169,7 @@ class PopulationSummary:
             "target": self.target,
             "mode": self.mode,
             "growth": self.growth,
-            "seconds": self.seconds,
+            "timing": self.timing,
             "mean": {name: getattr(self, name) for name in AVERAGES},
             "slots": [asdict(slot) for slot in self.slots],
             "batch_sizes": self.batch_sizes(),
@@ -254,7 +254,8 @@ def markdown(summary: PopulationSummary) -> str:
     """Return the results of one allocation as Markdown: averages, repetitions, slots, batch sizes."""
     sections = [
         f"# {summary.allocation}",
-        f"{summary.population}, evolution: {summary.evolution}{_growth(summary)}, on {summary.cluster}",
+        f"{summary.population}, evolution: {summary.evolution}{_growth(summary)}, on "
+        f"{summary.cluster}{_timed(summary)}",
         "## Averages over the repetitions",
         listed(_averages(summary)),
         "## Repetitions",
@@ -280,7 +281,12 @@ def comparison(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
     for point, summary in zip(points, at_points(points, summaries), strict=True):
         name = f"{point} {summary.allocation}".strip()
         rows.append(_compared(name, summary) + [summary.shown(summary.best_accuracy)] * measured)
-    return "\n".join(aligned(rows))
+    timings = dict.fromkeys(filter(None, (summary.timing for summary in summaries)))
+    return "\n".join([*aligned(rows), *(f"step times {timing}" for timing in timings)])
+
+
+def _timed(summary: PopulationSummary) -> str:
+    return f"; step times {summary.timing}" if summary.timing else ""
 
 
 def _at_deadline(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
@@ -293,8 +299,8 @@ def _at_deadline(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
         reached = map(each.shown, (each.final_accuracy, each.best_three, each.test_accuracy))
         used = "-" if each.gpu_s is None else f"{each.gpu_s:,.2f}"
         rows.append([name, each.growth, *reached, f"{each.growths:,.1f}", used, f"{each.idle:.1%}"])
-    said = dict.fromkeys(f"seconds: {each.seconds}" for _, each in runs if each.seconds)
-    return "\n".join(["\n".join(aligned(rows, left=2)), *said])
+    timings = dict.fromkeys(each.timing for _, each in runs if each.timing)
+    return "\n".join([*aligned(rows, left=2), *(f"step times {timing}" for timing in timings)])
 
 
 def listed(items: Iterable[tuple[str, str]]) -> str:
@@ -309,7 +315,7 @@ def ruled(header: Row, rows: Iterable[Row]) -> str:
 
 
 def _growth(summary: PopulationSummary) -> str:
-    return f", growth: {summary.growth} ({summary.seconds})" if summary.seconds else ""
+    return f", growth: {summary.growth}" if summary.growth != "never" else ""
 
 
 def _averages(summary: PopulationSummary) -> Iterable[tuple[str, str]]:

@@ -122,6 +122,18 @@ def _times(shape: tuple[int, ...]) -> str:
     return "×".join(str(length) for length in shape)
 
 
+def generate(dataset: DataSet) -> Decoded:
+    """Return random images in the shape of a data set: a pattern of each class, and noise."""
+    random, classes = np.random.default_rng(0), len(dataset.classes)
+    patterns = random.integers(0, 128, (classes, *dataset.shape), np.uint8)
+
+    def split(count: int) -> tuple[Array, Array]:
+        labels = np.arange(count, dtype=np.int64) % classes
+        return patterns[labels] + random.integers(0, 128, (count, *dataset.shape), np.uint8), labels
+
+    return Decoded(*split(dataset.train), *split(dataset.test))
+
+
 AGAIN = "delete it, and it is made again from the original files"
 
 

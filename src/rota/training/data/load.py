@@ -1,6 +1,7 @@
 """Loading of a data set by name."""
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ from rota.training.data.catalogue import (
     Decoded,
     cache_file,
     data_folder,
+    generate,
     read_cache,
     write_cache,
 )
@@ -22,6 +24,8 @@ from rota.training.data.images import Images, Splits, resized, stratified
 from rota.training.data.sources import TEST_SEED, decode, is_somewhere, read_digits
 
 NAMES = tuple(CATALOGUE)
+GENERATED = 1000
+"""Number of generated images to train with."""
 
 
 def load(
@@ -33,16 +37,19 @@ def load(
     test: int | None = None,
     seed: int = 0,
     download: bool = False,
+    generated: bool = False,
 ) -> Splits:
     """Return the splits of a data set.
 
     `size` makes the images size × size. `validation` images (by default a tenth) are drawn from the training
     images by the seed, the same share of every class; `test` keeps so many of the test images, the same for
-    every seed. Only `download` uses the network.
+    every seed. Only `download` uses the network. With `generated`, random images take its place.
     """
     if name not in CATALOGUE:
         raise ConfigError(unknown("data set", name, NAMES))
     dataset = CATALOGUE[name]
+    if generated:
+        dataset = replace(dataset, train=GENERATED, test=GENERATED // 5)
     count = dataset.train // 10 if validation is None else validation
     if not 0 < count < dataset.train:
         raise ConfigError(
@@ -52,7 +59,8 @@ def load(
         raise ConfigError(f"size {size}: give the pixels along one side of an image, 1 or more")
     if test is not None and not 0 < test <= dataset.test:
         raise ConfigError(f"test {test}: give 1 to {dataset.test}, of the test images of {name}")
-    train, tested = _images(dataset, data_folder(root), size, download)
+    folder = None if generated else data_folder(root)
+    train, tested = _images(dataset, folder, size, download)
     if test is not None and test < dataset.test:
         tested = tested.take(torch.from_numpy(stratified(tested.labels.numpy(), test, TEST_SEED)[1]))
     rest, apart = stratified(train.labels.numpy(), count, seed)
@@ -70,9 +78,9 @@ def is_here(name: str, root: Path | None = None) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _images(dataset: DataSet, root: Path, size: int | None, download: bool) -> tuple[Images, Images]:
-    """Return training and test images; the last four results stay in memory."""
-    decoded = _decoded(dataset, root, download)
+def _images(dataset: DataSet, root: Path | None, size: int | None, download: bool) -> tuple[Images, Images]:
+    """Return training and test images, generated ones without a folder; the last four stay in memory."""
+    decoded = generate(dataset) if root is None else _decoded(dataset, root, download)
     train = _sized(decoded.train_images, decoded.train_labels, size)
     return train, _sized(decoded.test_images, decoded.test_labels, size)
 

@@ -32,6 +32,7 @@ def task_of(
     augment: bool = False,
     validation: int | None = None,
     test: int | None = None,
+    generated: bool = False,
 ) -> Task:
     """Return the task of a model of the registry; the default data set of images is digits."""
     kind = entry_of(model).task
@@ -39,12 +40,15 @@ def task_of(
         from rota.training.data import load
         from rota.training.tasks.supervised import Classification
 
-        splits = load(data or "digits", size=size, validation=validation, test=test, seed=seed)
+        splits = load(
+            data or "digits", size=size, validation=validation, test=test, seed=seed, generated=generated
+        )
         return Classification(splits, device=device, seed=seed, augment=augment)
     if data not in (None, OWN_DATA[kind]):
         raise ConfigError(f"data {data!r}: model {model!r} learns from {OWN_DATA[kind]!r}; leave data out")
-    if augment or any(each is not None for each in (size, validation, test)):
-        raise ConfigError(f"model {model!r}: takes no images; leave out size, augment, validation and test")
+    if augment or generated or any(each is not None for each in (size, validation, test)):
+        keys = "size, augment, generated, validation and test"
+        raise ConfigError(f"model {model!r}: takes no images; leave out {keys}")
     if kind == "language":
         from rota.training.tasks.supervised import Language
 
