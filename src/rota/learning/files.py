@@ -138,7 +138,7 @@ class JointHistoryRow(NamedTuple):
     accuracy: float
     """Best accuracy at the deadline: the mean over cases and episodes, decisions being drawn."""
     spread: float
-    """Its standard deviation between the episodes of a case, mean over cases."""
+    """Standard deviation of that between the episodes of a case, mean over cases."""
     entropy: float
     """Entropy of a decision in nats."""
     lr: float

@@ -137,7 +137,9 @@ def timeline_of(case, flat):
 def test_nothing_is_assigned_that_would_end_after_the_deadline(cases):
     for number in range(6):
         case = cases.case(number, 5)
-        done = timeline_of(case, drawn_weights(number))
+        weights = unflattened(drawn_weights(number), HIDDEN)
+        weights.past[IDLE] = -50.0
+        done = timeline_of(case, weights.flat)
         assigned = sum(event.steps for event in done if type(event).__name__ == "Assigned")
         reported = sum(event.steps for event in done if isinstance(event, Reported))
         assert assigned == reported > 0

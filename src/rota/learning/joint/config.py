@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rota.core.errors import ConfigError
+from rota.learning.joint.cases import TRIALS
+
+LEAST_TREES = TRIALS[0]
+"""Fewest trees of a network that a case can be drawn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +19,8 @@ class JointAgentConfig:
     """Growth trees to learn from, or folders of them."""
     leave_out: tuple[str, ...] = ()
     """Names of folders below these that are not learned from, such as `convnet2-digits`."""
+    trees: int = 0
+    """Number of trees to learn from, at least four of a network; 0 for all that there are."""
     seed: int = 0
     updates: int = 200
     cases_per_update: int = 16
@@ -29,12 +35,14 @@ class JointAgentConfig:
     """Weight of the entropy at the start; it falls to 0."""
     hidden: int = 16
     """Width of the network."""
-    rule_cases: int = 63
+    rule_cases: int = 120
     """Number of cases on which the best rule is chosen, beside learning."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**31:
             raise ConfigError(f"seed is {self.seed}; give 0 or more, below 2**31")
+        if self.trees and self.trees < LEAST_TREES:
+            raise ConfigError(f"trees is {self.trees}; give {LEAST_TREES} or more, or 0 for all")
         for name in ("updates", "cases_per_update", "hidden", "rule_cases"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")

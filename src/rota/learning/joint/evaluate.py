@@ -31,12 +31,11 @@ RULE = "best_rule"
 AGAIN = "evaluate again: rota evaluate --agent DIR --recordings PATH…"
 TRAINING = 1_000_003
 """Seed of the cases on which a rule is chosen."""
-RUNGS = (1, 3, 9)
-"""How many times as many cases a rule is tried on, rung by rung; a fifth of the rules goes on."""
-GOES_ON = 0.2
+KEPT, LAST = 5, 15
+"""Number of combinations of allocation and stopping that are tried with all rules of growth, and at last."""
 
 
-class ComparedCase(NamedTuple):
+class ComparedJointCase(NamedTuple):
     """All methods on one case: the accuracy of the best trial at the deadline."""
 
     number: int
@@ -71,7 +70,7 @@ class JointComparison:
 
     agent: str
     rule: str
-    rows: tuple[ComparedCase, ...]
+    rows: tuple[ComparedJointCase, ...]
 
     def mean(self, name: str) -> float:
         """Return the mean of a column over cases."""
@@ -100,7 +99,7 @@ class JointComparison:
         }
 
 
-def clustered(rows: Sequence[ComparedCase]) -> tuple[float, float, int]:
+def clustered(rows: Sequence[ComparedJointCase]) -> tuple[float, float, int]:
     """Return the 95 % interval of agent − rule over means of clusters, and their number.
 
     Of a single cluster, its cases are what varies.
@@ -142,7 +141,7 @@ class CaseTask(NamedTuple):
     rule: str
 
 
-def compared(task: CaseTask) -> ComparedCase:
+def compared(task: CaseTask) -> ComparedJointCase:
     """Run all methods on a case."""
     weights = read_weights(task.agent)
     case, hidden = generator_for(task.folders).case(task.number, task.seed), len(weights.b)
@@ -151,12 +150,12 @@ def compared(task: CaseTask) -> ComparedCase:
     seconds = time.process_time() - began
     rule = play_policy(case, rules_by_name()[task.rule].policy())
     untrained, _, _ = run_agent(case, new_weights(hidden, task.seed).flat, hidden)
-    return ComparedCase(
+    return ComparedJointCase(
         number=task.number,
         cluster=0,
         pairs=" ".join("-".join(pair) for pair in case.pairs),
         trials=len(case.places),
-        slots=len(case.cluster.slots),
+        slots=case.cluster.slots,
         deadline_s=case.deadline_s,
         agent=agent.accuracy,
         best_rule=rule.accuracy,
@@ -189,7 +188,7 @@ def evaluate(
     folders = tuple(Path(path) for path in paths)
     labels = cluster_labels(generator_for(folders).draw(count, seed))  # errors come from here, not a worker
     tasks = [(CaseTask(folders, number, seed, agent, rule),) for number in range(count)]
-    rows: dict[int, ComparedCase] = {}
+    rows: dict[int, ComparedJointCase] = {}
     for place, row in pool.each(compared, tasks):
         rows[place] = row._replace(cluster=labels[place])
         on_case(1)
@@ -217,25 +216,29 @@ def choose_rule(
     pool: WorkerPool,
     on_case: Callable[[int], object] = lambda count: None,
 ) -> tuple[str, dict[str, float]]:
-    """Return the rule that is best on cases of these trees, and the accuracy of those that were tried on all.
+    """Return the rule that is best on cases of these trees, and the accuracies of the best few.
 
-    All combinations are tried on a few cases, the better ones on more; `count` is the number of all.
+    Allocations and who stops are chosen on a third of the cases, where no network grows; the best of
+    them with all rules of growth on the next third, and the best of those on the last two thirds.
     """
-    left = tuple(rules_by_name())
-    found: dict[str, list[float]] = {name: [] for name in left}
-    done = 0
-    for rung in RUNGS:
-        until = -(-count * rung // RUNGS[-1])
-        tasks = [RuleTask(folders, number, TRAINING, left) for number in range(done, until)]
-        for accuracies in map_over(pool, tried, tasks):
-            for name, accuracy in zip(left, accuracies, strict=True):
-                found[name].append(accuracy)
-            on_case(1)
-        done = until
-        means = {name: float(np.mean(found[name])) for name in left}
-        best = sorted(left, key=lambda name: -means[name])
-        left = tuple(best[: max(4, int(len(best) * GOES_ON))]) if rung != RUNGS[-1] else tuple(best)
-    return left[0], {name: means[name] for name in left}
+    each = -(-count // 3)
+
+    def means(rules: Sequence[str], first: int) -> dict[str, float]:
+        tasks = [RuleTask(folders, number, TRAINING, tuple(rules)) for number in range(first, first + each)]
+        found = map_over(pool, tried, tasks)
+        on_case(each)
+        return dict(zip(rules, np.mean(found, axis=0).tolist(), strict=True))
+
+    def best(found: dict[str, float], most: int) -> list[str]:
+        return sorted(found, key=lambda name: -found[name])[:most]
+
+    rules = rules_by_name()
+    known = [name for name, rule in rules.items() if rule.growth.name == "never"]
+    kept = {(rules[name].allocation, rules[name].stopping) for name in best(means(known, 0), KEPT)}
+    grown = means([n for n, rule in rules.items() if (rule.allocation, rule.stopping) in kept], each)
+    last = means(best(grown, LAST), 2 * each)
+    both = {name: (grown[name] + last[name]) / 2 for name in last}
+    return best(both, 1)[0], dict(sorted(both.items(), key=lambda row: -row[1]))
 
 
 def write_comparison(folder: Path, found: JointComparison, command: str) -> None:
@@ -255,7 +258,7 @@ def read_joint_comparison(folder: Path) -> tuple[JointComparison, str]:
 class _Said:
     of: str
     best_rule_name: str
-    compared: tuple[ComparedCase, ...]
+    compared: tuple[ComparedJointCase, ...]
 
 
 def text(found: JointComparison) -> str:

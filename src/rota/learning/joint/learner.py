@@ -13,7 +13,7 @@ from rota.core.errors import InputError
 from rota.core.processes import WorkerPool, map_over
 from rota.learning.files import JointHistoryRow
 from rota.learning.joint.config import JointAgentConfig
-from rota.learning.joint.rollout import JointLesson, Learned, learn_from
+from rota.learning.joint.rollout import JointLesson, LearnedGroup, learn_from
 from rota.learning.learner import CHECKPOINT, ResumableLearner
 from rota.policies.agents import Arrays
 from rota.policies.joint.network import JointWeights, new_weights, unflattened
@@ -82,7 +82,7 @@ class JointLearner(ResumableLearner):
         self.rows.append(row)
         return row
 
-    def _step(self, found: list[Learned], entropy: float, lr: float, update: int) -> None:
+    def _step(self, found: list[LearnedGroup], entropy: float, lr: float, update: int) -> None:
         """Make a step of Adam up the mean gradient of the cases."""
         slope: Floats = np.zeros_like(self.flat)
         for each in found:

@@ -76,7 +76,7 @@ class JointLesson:
     """Share of the decisions that are drawn."""
 
 
-class Learned(NamedTuple):
+class LearnedGroup(NamedTuple):
     """The gradients of cases: sums over them of means over episodes."""
 
     gradient: Floats
@@ -97,7 +97,7 @@ def generator_for(folders: tuple[Path, ...]) -> CaseGenerator:
     return CaseGenerator(read_growth_trees(folders))
 
 
-def learn_from(lesson: JointLesson) -> Learned:
+def learn_from(lesson: JointLesson) -> LearnedGroup:
     """Simulate a group of episodes of each case, and return their gradient."""
     size, cases = len(lesson.flat), generator_for(lesson.folders)
     gradient, of_entropy = np.zeros(size), np.zeros(size)
@@ -115,11 +115,12 @@ def learn_from(lesson: JointLesson) -> Learned:
         decisions += sum(each.decisions for each in group)
         drawn += sum(each.drawn for each in group)
         entropy += sum(each.entropy for each in group)
-    return Learned(gradient, of_entropy, accuracy, spread, decisions, drawn, entropy)
+    return LearnedGroup(gradient, of_entropy, accuracy, spread, decisions, drawn, entropy)
 
 
 def worths(accuracies: list[float]) -> Floats:
     """Return how much better each episode was than the mean of the others, in percentage points."""
     found = PERCENT * np.array(accuracies)
     others = (found.sum() - found) / (len(found) - 1)
-    return np.clip(found - others, -MOST, MOST)
+    clipped: Floats = np.clip(found - others, -MOST, MOST)
+    return clipped

@@ -11,9 +11,10 @@ from typing import Any
 from rota.config.bind import bind
 from rota.core.errors import ConfigError
 from rota.core.files import located
+from rota.core.grouped import grouped
 from rota.core.processes import WorkerPool
 from rota.learning.files import JointHistoryRow, write_course
-from rota.learning.joint.config import JointAgentConfig
+from rota.learning.joint.config import LEAST_TREES, JointAgentConfig
 from rota.learning.joint.evaluate import RULE
 from rota.learning.joint.learner import JointLearner
 from rota.learning.learner import CHECKPOINT
@@ -47,12 +48,12 @@ class JointRun(LearningRun):
         for name in self.config.leave_out:
             if not any(name in folder.parts for folder in found):
                 raise ConfigError(f"joint.leave_out: no folder {name!r} in the recordings")
-        return tuple(folder for folder in found if not left_out & set(folder.parts))
+        return _some([folder for folder in found if not left_out & set(folder.parts)], self.config.trees)
 
     @cached_property
     def digest(self) -> str:
         """A digest of all that determines the agent."""
-        config = asdict(replace(self.config, recordings=(), leave_out=(), rule_cases=1))
+        config = asdict(replace(self.config, recordings=(), leave_out=(), trees=0, rule_cases=1))
         trees = sorted(file.sha256 for folder in self.folders for file in read_about(folder).files.values())
         text = json.dumps([config, RULES, NAMES, trees], default=str)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -62,6 +63,20 @@ class JointRun(LearningRun):
         learner = JointLearner(self.config, self.folders, self.folder, self.digest, over=again)
         learner.resume()
         return learner
+
+
+def _some(folders: list[Path], count: int) -> tuple[Path, ...]:
+    """Return so many folders of trees, evenly spread over as many networks as have enough; all for 0."""
+    if not count or count >= len(folders):
+        return tuple(folders)
+    networks = list(grouped((folder.parent, folder) for folder in folders).values())
+    networks = networks[: max(1, count // LEAST_TREES)]
+    each = [count // len(networks) + (at < count % len(networks)) for at in range(len(networks))]
+    return tuple(
+        group[at * len(group) // most]
+        for group, most in zip(networks, each, strict=True)
+        for at in range(min(most, len(group)))
+    )
 
 
 def config_of(folder: Path) -> JointAgentConfig:

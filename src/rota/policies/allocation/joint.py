@@ -110,7 +110,7 @@ class Joint(ProposingAllocation):
 
     def hand_out(self, view: Any) -> Iterator[Decision]:
         """Yield changes of networks and assignments one by one; each is to be committed before the next."""
-        for assign in view.proposals(_form(self.agent or SHIPPED, told=True)):
+        for assign in view.proposals(_form(self.agent or SHIPPED, by_python=True)):
             trial, change = assign.parts[0].trial, view.numbers["wrong"].item()
             if change:
                 yield Grow(trial, _change(view, trial, change))
@@ -125,14 +125,14 @@ def _change(view: Any, trial: int, column: int) -> str:
 
 
 @lru_cache(maxsize=8)
-def _form(agent: Path, *, told: bool = False) -> CompiledAllocation:
+def _form(agent: Path, *, by_python: bool = False) -> CompiledAllocation:
     weights = read_weights(agent)
-    return form_of(weights.flat, len(weights.b), TOLD if told else GREEDY)
+    return form_of(weights.flat, len(weights.b), BY_PYTHON if by_python else GREEDY)
 
 
-GREEDY, DRAWN, TOLD = range(3)
+GREEDY, DRAWN, BY_PYTHON = range(3)
 """How decisions are made (`draw_room`): the best by score; a `share` drawn, whose gradients are added up; or
-the best, while Python makes the changes of networks that they tell."""
+the best, while Python makes the changes of networks on their word."""
 
 
 def form_of(flat: Floats, hidden: int, how: int = GREEDY, **arrays: Any) -> CompiledAllocation:
@@ -196,7 +196,7 @@ def propose(address):  # type: ignore[no-untyped-def]
 def change_network(p, trial, column):  # type: ignore[no-untyped-def]
     """Change the network of a trial, or tell Python to."""
     notes_of(p)[1][trial] += 1.0
-    if p.draw_room == TOLD:
+    if p.draw_room == BY_PYTHON:
         p.wrong = column
     else:
         grow_along(p, trial, column)

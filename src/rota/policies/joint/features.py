@@ -214,8 +214,8 @@ def time_left_s(p):  # type: ignore[no-untyped-def]
 def describe(p, slot, features, trial_at, change, kind):  # type: ignore[no-untyped-def]
     """Fill in the candidates for a slot: features, position in the queue, change and kind; return how many.
 
-    The last one leaves the slot idle, if others work or time passes anyway. Intervals that end after the
-    deadline are no candidates.
+    The last one leaves the slot idle, if others work, or if a trial has reported and a deadline will come.
+    Intervals that end after the deadline are no candidates.
     """
     take_notes(p)
     families = families_of(p)
@@ -244,7 +244,7 @@ def describe(p, slot, features, trial_at, change, kind):  # type: ignore[no-unty
                 f[26], f[27] = PER_UNIT * gain, gains / (gains + 2.0)
             count += 1
     mark_advised(p, features, change, trial_at, count)
-    if count and (working(p) or p.deadline_s < inf):
+    if count and (working(p) or (p.deadline_s < inf and best_of(p) > 0.0)):
         trial_at[count], change[count], kind[count] = -1, 0, 0
         describe_idling(p, slot, features[count], left_s)
         count += 1
