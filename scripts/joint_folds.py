@@ -20,7 +20,10 @@ import numpy as np
 
 from rota.core.text import aligned
 from rota.learning.files import EVALUATION
+from rota.learning.joint.cases import CaseGenerator, JointCase
 from rota.learning.joint.evaluate import JointComparison, read_joint_comparison
+from rota.learning.joint.noise import known_from_seeds
+from rota.recordings.library import read_growth_trees
 
 ROOT = Path(__file__).resolve().parents[1]
 GROWTH = ROOT / "results/recordings/growth"
@@ -43,6 +46,10 @@ def main() -> int:
         if lines:
             lines.append("")
         lines += table(found, f"{trees} trees" if trees else "all trees", args.seeds)
+    known = [known_from_seeds(case) for pairs in folds.values() for case in cases_of(args, pairs)]
+    lines.append(
+        f"knowing the mean of the other seeds of every path, and no curve: {100 * float(np.mean(known)):.2f}"
+    )
     print("\n".join(lines))
     if args.measured is not None:
         args.measured.write_text("\n".join(lines) + "\n", "utf-8")
@@ -68,6 +75,11 @@ def of_fold(args: argparse.Namespace, fold: str, pairs: list[str], trees: int) -
         numbers = {name: float(np.mean([getattr(row, name) for row in same])) for name in MEANS}
         rows.append(same[0]._replace(cluster=same[0].cluster + 100 * ord(fold), **numbers))
     return replace(compared[0], rows=tuple(rows))
+
+
+def cases_of(args: argparse.Namespace, pairs: list[str]) -> list[JointCase]:
+    """Return the cases on which agents are compared that were learned without these trees."""
+    return CaseGenerator(read_growth_trees([GROWTH / pair for pair in pairs])).draw(args.cases, CASE_SEED)
 
 
 MEANS = (
