@@ -35,7 +35,7 @@ def _start(case: JointCase, trial: int) -> int:
 
 
 def _kind(case: JointCase, trial: int) -> str:
-    return case.trees.kinds[case.trees.nodes.structure[_start(case, trial)]].name
+    return str(case.trees.kinds[case.trees.nodes.structure[_start(case, trial)]].name)
 
 
 def _means(case: JointCase) -> dict[int, np.ndarray]:
