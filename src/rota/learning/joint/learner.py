@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
-from rota.core.errors import InputError
 from rota.core.processes import WorkerPool, map_over
 from rota.learning.files import JointHistoryRow
 from rota.learning.joint.config import JointAgentConfig
 from rota.learning.joint.rollout import JointLesson, LearnedGroup, learn_from
-from rota.learning.learner import CHECKPOINT, ResumableLearner
+from rota.learning.learner import ResumableLearner
 from rota.policies.agents import Arrays
 from rota.policies.joint.network import JointWeights, new_weights, unflattened
 
@@ -103,13 +102,8 @@ class JointLearner(ResumableLearner):
         }
 
     def _restore(self, found: Arrays) -> None:
-        if str(found["kept"]) != self._fingerprint:
-            if self._over:
-                return
-            raise InputError(
-                f"{self.folder / CHECKPOINT}: another agent is being learned here; give another folder with "
-                "--out, or --again to learn this in its place"
-            )
+        if self.is_another(str(found["kept"]), self._fingerprint, over=self._over):
+            return
         self.flat, self._mean, self._square = found["flat"], found["mean"], found["square"]
         self.rows = [
             JointHistoryRow(int(row[0]), row[1], int(row[2]), *row[3:]) for row in found["rows"].tolist()
