@@ -270,14 +270,19 @@ def text(found: JointComparison) -> str:
         [named.get(name, name), f"{100 * said[name]:.2f} %"]
         for name in ("agent", "best_rule", "untrained", "random", "oracle")
     ]
+    times = (
+        f"it has the rule's accuracy after {said['time_to_rule_ratio']:.0%} of the time, the rule itself "
+        f"after {said['rule_time_ratio']:.0%}"
+    )
+    return "\n".join([*aligned(lines), f"{found.agent}: {in_words(found)}", times])
+
+
+def in_words(found: JointComparison) -> str:
+    """Return the difference between agent and rule: `+0.10 points against the rule (…), 8 % of …`."""
+    said = found.to_json()
     sure = "no difference" if said["low"] <= 0.0 <= said["high"] else "a difference"
-    return "\n".join(
-        [
-            *aligned(lines),
-            f"{found.agent} on {said['cases']} cases, {said['clusters']} independent: "
-            f"{100 * said['difference']:+.2f} points against the rule ({100 * said['low']:+.2f} to "
-            f"{100 * said['high']:+.2f}: {sure}), {said['captured']:.0%} of what the oracle gains",
-            f"it has the rule's accuracy after {said['time_to_rule_ratio']:.0%} of the time, the rule itself "
-            f"after {said['rule_time_ratio']:.0%}",
-        ]
+    return (
+        f"{100 * said['difference']:+.2f} points against the rule ({100 * said['low']:+.2f} to "
+        f"{100 * said['high']:+.2f}: {sure}), {said['captured']:.0%} of what the oracle gains, on "
+        f"{said['cases']} cases, {said['clusters']} of them independent"
     )
