@@ -21,7 +21,7 @@ from rota.policies.agents import read_facts
 
 def run_schedule(args: argparse.Namespace) -> int:
     """Learn an agent of each seed; prints how good each is on the worlds for validation."""
-    given = {"--recordings": args.recordings, "--joint": args.joint, "--live": args.live}
+    given = {"--recordings": args.recordings, "--pooled": args.pooled, "--live": args.live}
     refuse(given, f"{args.config} learns to schedule jobs, from none; leave it out")
     if isinstance(args.workers, str):
         raise ConfigError(

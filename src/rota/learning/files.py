@@ -128,6 +128,27 @@ class PlacementHistoryRow(NamedTuple):
         return "placement", 0, self.update
 
 
+class JointHistoryRow(NamedTuple):
+    """One update of an agent that places trials and lets them grow."""
+
+    update: int
+    seconds: float
+    """Seconds since learning began."""
+    decisions: int
+    accuracy: float
+    """Best accuracy at the deadline: the mean over cases and episodes, decisions being drawn."""
+    spread: float
+    """Standard deviation of that between the episodes of a case, mean over cases."""
+    entropy: float
+    """Entropy of a decision in nats."""
+    lr: float
+
+    @property
+    def shown(self) -> tuple[str, int, int]:
+        """Where TensorBoard shows the row: its group, its stage, and its place in the stage."""
+        return "joint", 0, self.update
+
+
 class ScheduleHistoryRow(NamedTuple):
     """One update of an agent that schedules jobs."""
 
@@ -147,8 +168,8 @@ class ScheduleHistoryRow(NamedTuple):
         return "schedule", 0, self.update
 
 
-AnyRow = HistoryRow | PlacementHistoryRow | ScheduleHistoryRow
-Row = TypeVar("Row", HistoryRow, PlacementHistoryRow, ScheduleHistoryRow)
+AnyRow = HistoryRow | PlacementHistoryRow | JointHistoryRow | ScheduleHistoryRow
+Row = TypeVar("Row", HistoryRow, PlacementHistoryRow, JointHistoryRow, ScheduleHistoryRow)
 
 
 def write_history(folder: Path, rows: Sequence[AnyRow], kind: type[AnyRow] = HistoryRow) -> None:
