@@ -120,6 +120,8 @@ class ScheduleAgentConfig:
     """Learning rate at the start; it falls to a tenth."""
     hidden: int = 16
     """Width of the network."""
+    start: Path | None = None
+    """Folder of an agent whose weights are the first ones; by default those of the rule."""
     validate_every: int = 10
     """Number of updates between two validations; the best weights are kept."""
     objective: SchedulingObjective = field(default_factory=SchedulingObjective)
