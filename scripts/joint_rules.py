@@ -4,7 +4,7 @@
 
 For each fold of `results/recordings/growth/folds.toml` the rules are ranked on cases from the trees of the
 other folds; then all of them, random choices and the oracle are simulated on cases from the trees of the
-fold. Cases are written down first. A fold that is in DIR is not simulated again; the table is of all that are.
+fold. Cases are written down first. A fold that is in DIR is not simulated again; the table is of all there.
 """
 
 import argparse
