@@ -121,7 +121,7 @@ def table(found: dict[str, JointComparison], title: str, seeds: int) -> list[str
         lines.append([name, str(said["cases"]), *means, *more, *times])
     test = f"agent {100 * everything.mean('agent_test'):.2f}, rule {100 * everything.mean('rule_test'):.2f}"
     return [
-        f"{title}, {seeds} seeds: accuracy of the best trial at the deadline in %, differences in points",
+        f"{title}, {seeds} seed(s): accuracy of the best trial at the deadline in %, differences in points",
         *aligned(lines),
         f"its test accuracy: {test}; changes by the agent: {everything.mean('growths'):.2f} a case",
         f"the interval of all is over {everything.to_json()['clusters']} independent networks and data sets",
