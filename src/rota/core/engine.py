@@ -381,12 +381,14 @@ class JobsEngine:
             load=np.zeros((2, slots), np.int32),
             **{name: np.zeros(jobs, np.int8) for name in ("actions", "kept")},
             **{name: np.zeros(max(jobs, 1), np.int32) for name in ("paused", "ending")},
+            history=self.known.history,
             ended=np.zeros(self.table.shape[1] if self.known.predictor is not None else 0, np.int32),
         )
         self.write(
             fields=c.OWN + self._own, node_rows=nodes.shape[0], node_count=nodes.shape[1], groups=groups,
             slot_rows=own_slots, group_rows=own_groups, changes=len(changes), models=by_model.shape[0],
             kinds=by_model.shape[1],
+            history_jobs=self.known.history.shape[1],
             scratch_rows=scratch.shape[0], scratch_width=scratch.shape[1],
         )  # fmt: skip
         self._use_journal()

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 Style = Literal["consolidated", "spread", "anywhere"]
 STYLES: dict[Style, int] = {"consolidated": CONSOLIDATED, "spread": SPREAD, "anywhere": ANYWHERE}
 
-Types = Literal["fastest", "blind"]
-"""Devices that jobs prefer: the fastest for their model, or those listed first."""
+Types = Literal["fastest", "advantage", "blind"]
+"""Devices that jobs prefer (`rota.core.preferences`)."""
 
 # Rows of the view's scratch space; of the last two there is a pair for each order of the nodes.
 FREE, OPEN, TAKEN, HELD, PICKED, COUNTS, HINT, FAILED = range(8)

@@ -16,6 +16,7 @@ from rota.core.errors import ConfigError, InputError, TraceError
 from rota.core.failures import RecordedFailures
 from rota.core.limits import at_least
 from rota.core.sizes import GangSizes
+from rota.workload.history import JobHistory
 from rota.workload.profiles import MODELS, profiled_s, startups_s
 from rota.workload.sizes import Sizes, check_sizes, sizes_around, smallest_gangs
 
@@ -92,6 +93,8 @@ class Workload:
     entry at all if the trace does not say."""
     failed: tuple[bool, ...] = ()
     """Whether each job had failed when it ended; no entry at all if the trace does not say."""
+    history: JobHistory | None = None
+    """Jobs that had ended before these came."""
     notes: tuple[str, ...] = ()
     """Assumptions about what the trace does not contain."""
 
@@ -131,7 +134,7 @@ class Workload:
         """Return the first `jobs` jobs; raise InputError if that is below 1."""
         if jobs < 1:
             raise InputError(f"{self.name}: cannot keep the first {jobs} jobs; ask for at least 1")
-        return self if jobs >= len(self) else self._at(np.arange(jobs))
+        return self if jobs >= len(self) else self.take(np.arange(jobs))
 
     def between(self, start_s: float, end_s: float) -> "Workload":
         """Return the jobs submitted in [start_s, end_s), in seconds after the first; raise if none."""
@@ -142,7 +145,7 @@ class Workload:
                 f"{self.name}: no job is submitted from {start_s:g} to {end_s:g} s after the first one; "
                 f"the last one is after {since_s[-1]:g} s"
             )
-        return self._at(rows)
+        return self.take(rows)
 
     def window(self, first: int, jobs: int) -> "Workload":
         """Return so many consecutive jobs, from number `first` on, the first of them submitted at 0 s.
@@ -153,7 +156,7 @@ class Workload:
             raise InputError(
                 f"{self.name}: has {counted(len(self))}; cannot take {jobs} from number {first} on"
             )
-        found = self._at(np.arange(first, first + jobs))
+        found = self.take(np.arange(first, first + jobs))
         return replace(found, submit_s=found.submit_s - found.submit_s[0])
 
     def scale_load(self, factor: float) -> "Workload":
@@ -231,7 +234,7 @@ class Workload:
         """Return the same jobs with one more note."""
         return replace(self, notes=(*self.notes, note))
 
-    def _at(self, rows: NDArray[np.int64]) -> "Workload":
+    def take(self, rows: NDArray[np.int64]) -> "Workload":
         """Return these rows, with only the models that they name."""
         columns = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority")
         numbers, models = _numbered([self.models[number] for number in self.model[rows].tolist()])
@@ -375,7 +378,7 @@ def workload(
     )
     _check(jobs)
     _check_attempts(jobs)
-    return _noted(jobs)._at(np.argsort(jobs.submit_s, kind="stable"))
+    return _noted(jobs).take(np.argsort(jobs.submit_s, kind="stable"))
 
 
 Entry = TypeVar("Entry")
