@@ -1,9 +1,10 @@
-"""Compares placements on unequal GPUs: 32 V100, 16 P100 and 16 K80, with the speeds that a Gavel trace comes with.
+"""Compares placements on 32 V100, 16 P100 and 16 K80, with the speeds that a Gavel trace comes with.
 
     python scripts/bench_types.py TRACE              # a trace of Gavel's simulator, beside its throughputs
     python scripts/bench_types.py TRACE --seeds 2    # a smaller one
 
-Mean job completion time as a multiple of blind srtf, V100s listed first. Synthetic jobs have models of the trace.
+Mean job completion time as a multiple of blind srtf, V100s listed first. Synthetic jobs have models of the
+trace.
 """
 
 import argparse
@@ -51,8 +52,8 @@ def main() -> None:
     cases = {f"synthetic, load {load}": [synthetic(trace, load, seed) for seed in range(args.seeds)]
              for load in (0.3, 0.5, 0.7)}  # fmt: skip
     cases |= {
-        "Gavel": quarters(trace),
-        "Gavel, arrivals ×0.6": [q.scale_load(1 / 0.6) for q in quarters(trace)],
+        "Gavel, quarters": quarters(trace),
+        "Gavel, quarters, arrivals ×0.6": [q.scale_load(1 / 0.6) for q in quarters(trace)],
     }
     for name, worlds in cases.items():
         ratios: dict[str, list[float]] = {}
@@ -68,7 +69,7 @@ def main() -> None:
             ratios.setdefault("alone on the fastest type", []).append(alone_s(jobs) / base)
         for policy, values in ratios.items():
             mean, low, high = np.exp(mean_interval(np.log(values)))
-            print(f"{name:24}{policy:28}{mean:7.3f} [{low:.3f}, {high:.3f}]", flush=True)
+            print(f"{name:32}{policy:28}{mean:7.3f} [{low:.3f}, {high:.3f}]", flush=True)
 
 
 if __name__ == "__main__":

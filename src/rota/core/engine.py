@@ -98,6 +98,7 @@ class JobsEngine:
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
             knows=KNOWS.index(self.known.knows), predicts=self.known.predictor is not None, refit_at=1,
+            moves=preferences.moves and not speed.is_even,
             most_jobs=jobs, bound=slots * sharing, slots=slots,
             jobs=self.table.shape[1], end_s=np.inf, wake_s=np.inf,
             ends_rel=ties.ends_rel, ends_abs=ties.ends_abs, arrivals_rel=ties.arrivals_rel,

@@ -37,6 +37,7 @@ PLANS = ("current", "draft", "first", "second")
 """Addresses of plans: the one that runs, the spare one to fill, and the two that take turns to be that."""
 RULES = (
     *("failures", "sizes", "saves"),  # addresses of records, or 0; whether preempted jobs are saved first
+    "moves",  # whether running jobs move to faster devices
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     *(
         "knows",

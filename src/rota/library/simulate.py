@@ -57,8 +57,8 @@ def simulate(
     pays its start-up each time it starts or moves; `"interval"` is the rule of the Muri simulator. What was
     done in the last `checkpoint_every_s` productive seconds at most is lost by a pause or a move. With
     `types="fastest"` jobs prefer the idle GPUs that are fastest for their model, with `"advantage"` those on
-    which it gains most compared with other models, with `"blind"` those that the cluster lists first
-    (`placement.types` of a configuration). With `failures` (`rota.Failures`) jobs and
+    which it gains compared with other models, and running jobs move to them, with `"blind"` those that the
+    cluster lists first (`placement.types` of a configuration). With `failures` (`rota.Failures`) jobs and
     nodes fail; without it none does, also if jobs failed in the trace. `durations` says what schedulers know
     of how long jobs take: `"exact"`, `"none"`, `"noisy"`, `"predicted"`, or a `rota.Durations` with options;
     `knows` of the run says what this one knew. `progress` is told now and then how many jobs have ended.

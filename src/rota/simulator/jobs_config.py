@@ -203,8 +203,8 @@ class PlacementConfig:
     style: Style | None = None
     """How gangs are placed on nodes, under all schedulers with that option; their own default if not set."""
     types: Types = "fastest"
-    """Devices that jobs prefer: the fastest for their model; those on which it gains most compared with other
-    models (`advantage`); or those listed first (`blind`)."""
+    """Devices that jobs prefer: the fastest for their model; those on which it gains compared with other
+    models, to which running jobs move (`advantage`); or those listed first (`blind`)."""
 
     def defaults_for(self, scheduler: Any) -> Mapping[str, Any]:
         """Return the settings of the experiment that a scheduler class takes as options."""
