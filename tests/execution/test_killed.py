@@ -42,7 +42,7 @@ class Grows(rota.Allocation):
 """
 CONFIG = """
 allocation = "{allocation}"
-changes = ["deepen 0"]
+changes = ["deepen 0", "deepen 0"]
 evolution = "{evolution}"
 trial = "{trial}"
 

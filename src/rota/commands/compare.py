@@ -59,14 +59,15 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigError(f"--figure {file}: give a name that ends in {' or '.join(FORMATS)}")
 
     from rota.results.fidelity.compare import compare, paired
-    from rota.results.fidelity.text import table
+    from rota.results.fidelity.text import over_seeds, table
 
     pairs, notes = paired(args.real, args.simulated)
     for note in notes:
         say(f"note: {note}", file=sys.stderr)
     found = [(pair, compare(*pair.timelines())) for pair in pairs]
     exceeded = _exceeded(found, limits)
-    text = "\n\n".join(table(pair.title, comparison) for pair, comparison in found)
+    tables = [table(pair.title, comparison) for pair, comparison in found]
+    text = "\n\n".join(filter(None, [*tables, over_seeds([comparison for _, comparison in found])]))
     say(json.dumps(_record(args, found, exceeded)) if args.json else text)
     if args.out:
         numbers = json.dumps(_record(args, found, exceeded), indent=2)

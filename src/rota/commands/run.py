@@ -245,8 +245,8 @@ def _check_changes(order: "RunSpec") -> None:
         from rota.training.setup import Setup, check_changes
     except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
         return
-    single = [[Change.parse(change)] for change in order.config.changes]
-    check_changes(bind(Setup, order.training, "training"), single)
+    changes = list(map(Change.parse, order.config.changes))
+    check_changes(bind(Setup, order.training, "training"), [changes])
 
 
 def _kind_of(args: argparse.Namespace, table: Mapping[str, Any]) -> "type[RealRun | JobsRun]":

@@ -51,8 +51,10 @@ PATHS = (
 )  # fmt: skip
 """Keys that name folders."""
 JSON_KEYS = ("makespan_s", "lower_bound_s", "ratio", "idle", "clones", "decisions_per_s")
-MEASURED = ("best_accuracy", "final_accuracy", "to_target_s", "best_three", "test_accuracy", "gpu_s")
+MEASURED = ("best_accuracy", "final_accuracy", "to_target_s")
 """Keys of the JSON that are there where accuracies are measured."""
+AT_DEADLINE = ("best_three", "test_accuracy", "gpu_s", "growth", "growths")
+"""Keys that are there at a deadline, or where networks grow."""
 SOURCES = ("core", "policies", "simulator", "results", "agents")
 """Parts of the package that a run follows from."""
 
@@ -226,7 +228,7 @@ def _rows(tasks: Sequence[PopulationTask], done: Sequence[PopulationSummary]) ->
         known = {key: value for key in MEASURED if (value := getattr(summary, key)) is not None}
         timing = {"timing": summary.timing} if summary.timing else {}
         if summary.has_deadline or summary.growth != "never":
-            known |= {"growth": summary.growth, "growths": summary.growths}
+            known |= {key: getattr(summary, key) for key in AT_DEADLINE}
         rows.append({**task.at(), "allocation": summary.allocation, **values, **known, **timing})
     return rows
 

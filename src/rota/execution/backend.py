@@ -158,6 +158,9 @@ class PopulationBackend:
     def _heard(self, state: PopulationEngine) -> list[Event]:
         """Wait for messages; return the events of one instant."""
         if not any(running.queue for running in self._ledger.assignments.values()) and state.up.all():
+            if self._deadline_s < inf:  # slots are left idle until then
+                self._deadline_s = -inf
+                return []
             raise Stuck(
                 f"at {state.now_s:g} s nothing runs and nothing will happen, but {state.left} trials are not "
                 f"done and {len(state.idle)} slots are idle"

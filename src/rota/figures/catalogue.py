@@ -24,6 +24,7 @@ POPULATIONS = {
     "accuracy": "rota.figures.population:accuracy_sheets",
     "idle": "rota.figures.population:idle_sheets",
     "gantt": "rota.figures.population_gantt:sheets",
+    "trials": "rota.figures.trials:sheets",
 }
 """Functions that draw the figures of groups of runs of populations, by name."""
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
@@ -18,6 +18,7 @@ from rota.core.population.events import (
     Assigned,
     Cloned,
     Event,
+    Grown,
     Idled,
     Joined,
     NodeFailed,
@@ -66,6 +67,13 @@ class Copied(NamedTuple):
     to_slot: int
 
 
+class GrowthMark(NamedTuple):
+    """The start of the first interval of a network that grew."""
+
+    at_s: float
+    slot: int
+
+
 class Shading(NamedTuple):
     """A scale from accuracies to shades."""
 
@@ -90,6 +98,7 @@ class PopulationChart(NamedTuple):
     undone: list[LostWork]
     away: list[Absence]
     copied: list[Copied]
+    grown: list[GrowthMark]
     summary: PopulationSummary
 
     @property
@@ -120,6 +129,7 @@ def population_chart(run: PopulationRecord, end_s: float | None = None) -> Popul
         undone=undone(events, where),
         away=away(events, len(nodes), done_s),
         copied=copied(events),
+        grown=grown(events),
         summary=summary,
     )
 
@@ -189,6 +199,19 @@ def copied(events: Sequence[Event]) -> list[Copied]:
     return found
 
 
+def grown(events: Sequence[Event]) -> list[GrowthMark]:
+    """Return where each network that grew was trained next; changes that never were are left out."""
+    pending: set[int] = set()
+    found = []
+    for event in events:
+        if isinstance(event, Grown):
+            pending.add(event.trial)
+        elif isinstance(event, Reported) and event.trial in pending:
+            pending.remove(event.trial)
+            found.append(GrowthMark(event.began_s, event.slot))
+    return found
+
+
 def shading(metrics: Sequence[float]) -> Shading | None:
     """Return the scale of all metrics; None if nothing was measured."""
     known = np.array([metric for metric in metrics if not math.isnan(metric)])
@@ -209,6 +232,8 @@ SHADES = LinearSegmentedColormap.from_list(
 """Shades light enough that lines can be seen on the darkest."""
 CLONE = "#d1006c"
 MOVING = "#111111"
+GROWN: dict[str, Any] = {"color": "#e06c00", "edgecolors": "white", "linewidths": 0.5, "clip_on": False}
+"""Look of the mark of a network that grew."""
 UPPER, LOWER = 0.12, 0.88
 """Vertical positions in a row at which lines of clones begin and end."""
 NARROW_IN = 0.035
@@ -240,7 +265,7 @@ def draw_population_gantt(
 ) -> Figure:
     """Draw a row per slot, a block per interval, shaded by the metric at its end."""
     figure = new_page(
-        f"Which trial on which slot: {chart.allocation}, done after {_done(chart)}",
+        f"Which trial on which slot: {chart.allocation}, {_done(chart)}",
         f"{subject}; first seed; blocks bear the numbers of trials; axis as long as the slowest took",
         foot,
         width_in=WIDTH_IN,
@@ -251,6 +276,7 @@ def draw_population_gantt(
     _draw_blocks(axes, chart, scale)
     _draw_away(axes, chart)
     _draw_clones(axes, chart)
+    _draw_growth(axes, chart)
     _write_trials(axes, chart, scale)
     _label(axes, chart)
     if scale:
@@ -260,7 +286,8 @@ def draw_population_gantt(
 
 
 def _done(chart: PopulationChart) -> str:
-    return f"{chart.done_s / chart.unit.seconds:.3g} {SHORT[chart.unit.name]}"
+    when = "until the deadline of" if chart.summary.has_deadline else "done after"
+    return f"{when} {chart.done_s / chart.unit.seconds:.3g} {SHORT[chart.unit.name]}"
 
 
 def _draw_scale(figure: Figure, axes: Axes, scale: PowerNorm, summary: PopulationSummary) -> None:
@@ -319,6 +346,12 @@ def _draw_clones(axes: Axes, chart: PopulationChart) -> None:
     axes.scatter([line[1][0] for line in lines], [line[1][1] for line in lines], s=6, color=CLONE, zorder=3)
 
 
+def _draw_growth(axes: Axes, chart: PopulationChart) -> None:
+    """Draw a triangle at the start of each interval before which the network grew."""
+    at = [mark.at_s / chart.unit.seconds for mark in chart.grown]
+    axes.scatter(at, [mark.slot + LOWER for mark in chart.grown], s=22, marker="^", **GROWN, zorder=4)
+
+
 def clone_heights(from_slot: int, to_slot: int) -> tuple[float, float]:
     """Return where a line leaves the row of the donor and where it ends: at the facing edges."""
     if from_slot == to_slot:
@@ -363,6 +396,8 @@ def _legend(chart: PopulationChart, scale: PowerNorm | None) -> list[Patch | Lin
         linewidth=1,
         label="clone: a trial continues from another's checkpoint",
     )
+    colour = str(GROWN["color"])
+    mark = Line2D([], [], color=colour, marker="^", markersize=5, linestyle="none", label="its network grows")
     handles: list[tuple[object, Patch | Line2D]] = [
         (
             any(block.trains_s > block.began_s for block in chart.blocks),
@@ -373,6 +408,7 @@ def _legend(chart: PopulationChart, scale: PowerNorm | None) -> list[Patch | Lin
             Patch(color=UNMEASURED, label="not measured"),
         ),
         (chart.copied, clone),
+        (chart.grown, mark),
         (True, Patch(color=IDLE, label="idle")),
         (chart.undone, Patch(color=LOST, label="lost")),
         (chart.away, Patch(label="node not there", **AWAY)),

@@ -20,7 +20,8 @@ from rota.config.load import dump, override, placed
 from rota.config.renamed import with_new_keys
 from rota.core.errors import ConfigError, InputError, RotaError
 from rota.core.files import write_file
-from rota.core.population.events import Hyper
+from rota.core.network import Structure
+from rota.core.population.events import Assign, Hyper, Idled, Joined, Reported
 from rota.core.registry import SUFFIX
 from rota.execution.controller import PopulationOutcome, PopulationSpec, Watch, control
 from rota.execution.engine import WorkerSetup
@@ -39,12 +40,15 @@ from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.simulator.landscapes import Equal
 from rota.simulator.population import PopulationScenario, simulate_trials
 
-PATHS = ("ray.scores", "options.learned.agent")
+PATHS = ("ray.scores", "options.learned.agent", "options.joint.agent", "options.agent.agent")
 """Keys of a configuration that are paths."""
 POLICIES = "policies.pkl"
 """A file in the folder of a run: allocations and evolutions that were objects of a script or a notebook."""
 NETWORK = "rota.training.trial:network"
 """What is trained, unless a configuration says otherwise."""
+GROWN = "rota.training.trial:grown_network"
+"""What returns the structure of a network of `[training]` after changes."""
+Network = tuple[Structure, tuple[tuple[int, ...], ...]]
 RAW = ("options", "training")
 """Tables that are not bound here: those of the policies, and that of what is trained."""
 
@@ -55,10 +59,10 @@ class ExpectedCosts:
 
     model: str
     seconds: float
-    actions: tuple[str, ...] = ()
-    """Changes that networks may make, each as often as it likes."""
-    most: int = 0
-    """Changes that a network may make in all."""
+    order: tuple[str, ...] = ()
+    """Changes that a network makes one after the other when it grows."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Table `[training]` of rota's own networks; empty for others, whose structure is not known."""
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
         """Return what trials with the same costs have in common: model, batch size, count of changes."""
@@ -66,8 +70,15 @@ class ExpectedCosts:
         return " ".join(word for word in words if word)
 
     def changes_allowed(self, hyper: Hyper, changes: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the changes that a network may make next."""
-        return self.actions if len(changes) < self.most else ()
+        """Return the change that a network may make next, if any."""
+        return self.order[len(changes) : len(changes) + 1]
+
+    def network(self, hyper: Hyper, changes: tuple[str, ...]) -> Network:
+        """Return the structure of a network after these changes, and its blocks; empty if it is not known."""
+        if not self.settings:
+            return Structure((), ()), ()
+        found: Network = named(GROWN)(self.settings, changes)
+        return found
 
     def step_s(self, kind: str) -> float:
         """Return the expected seconds of a step on a slot of speed 1."""
@@ -100,7 +111,10 @@ class RunSpec:
             terms=terms,
             costs=config.costs,
             work=ExpectedCosts(
-                str(self.training.get("model", "trial")), config.step_s, config.changes, config.most_changes
+                str(self.training.get("model", "trial")),
+                config.step_s,
+                config.changes,
+                self.training if config.trial == NETWORK else {},
             ),
             seed=seed,
             report_each=config.population.report == "each",
@@ -170,11 +184,10 @@ def ordered(
     if not isinstance(training, Mapping):
         raise ConfigError(f"{where}: training is not a table")
     check_code(config.code)
-    there = objects or pickled_policies(folder, (config.allocation, config.evolution))
+    there = objects or pickled_policies(folder, (config.allocation, config.evolution, config.growth))
     (variant,) = variants(config, table.get("options", {}), str(where), there)
     if not config.code:
-        policies = (variant.policy.allocation, variant.policy.evolution)
-        config = replace(config, code=code_of([*policies, *in_a_file(config.trial)]))
+        config = replace(config, code=code_of([*variant.policies, *in_a_file(config.trial)]))
     return RunSpec(config, variant, training)
 
 
@@ -282,7 +295,7 @@ class RealRun(RunInFolder):
         return outcomes
 
     def _warm_up(self) -> None:
-        """Have all that allocation needs compiled before slots wait for it, by a short simulation."""
+        """Have all that decides compiled before slots wait for it, by a short simulation and one report."""
         order = self.order.population_spec(self.order.config.seed)
         terms = replace(order.terms, steps=2 * order.terms.interval)
         scene = PopulationScenario(tuple(order.hypers[:WARM_TRIALS]), order.cluster, terms, order.costs)
@@ -292,6 +305,22 @@ class RealRun(RunInFolder):
                 Equal(self.order.config.step_s, 0.0),
                 PopulationPolicy(self.order.variant.policy.allocation),
             )
+            self._report_once(replace(order, hypers=order.hypers[:WARM_TRIALS], terms=terms))
+
+    def _report_once(self, order: PopulationSpec) -> None:
+        """Decide at the beginning and after a report, as a real run does, without running anything."""
+        engine, policy = order.state(), self.order.variant.policy
+        engine.apply([Joined(0.0, node) for node in range(len(order.cluster.names))])
+        assigned = next(
+            (each for each in engine.request(policy.plan(engine)) if isinstance(each, Assign)), None
+        )
+        if assigned is None:
+            return
+        trial, steps = assigned.parts[0]
+        step_s = self.order.config.step_s
+        report = Reported(step_s, assigned.slot, trial, steps, 0.0, step_s, 0.0, 0.0)
+        engine.apply([report, Idled(step_s, assigned.slot)] if len(assigned.parts) == 1 else [report])
+        engine.request(policy.plan(engine))
 
     def _repetition(self, seed: int, asked_to_stop: Callable[[], bool], watch: Watch) -> PopulationOutcome:
         spec, paths = self.order.population_spec(seed), self.folder.paths(seed)
@@ -330,6 +359,7 @@ class RealRun(RunInFolder):
         return PopulationSummary(
             allocation=self.order.variant.name,
             evolution=self.order.variant.evolution,
+            growth=self.order.variant.growth,
             population=self.order.said,
             cluster=f"{config.backend}: {found.slots} slots",
             target=target if math.isfinite(target) else None,
@@ -341,16 +371,18 @@ class RealRun(RunInFolder):
         )
 
     def _measured(self, outcome: PopulationOutcome, run: Writing) -> Repetition:
-        """Measure a timeline, which is written while it is read: it may be long."""
+        """Measure a timeline until the deadline; it is written while it is read: it may be long."""
         state, seed = outcome.state, outcome.status.frame.seed
+        deadline_s = outcome.status.frame.deadline_s
         return measure(
-            run.passing(seed, outcome.timeline),
+            (event for event in run.passing(seed, outcome.timeline) if event.at_s <= deadline_s),
             self.order.population_spec(seed).hypers,
             state.cluster,
             seed=seed,
             target=state.terms.target,
             decisions=state.decisions,
             wall_s=outcome.wall_s,
+            deadline_s=deadline_s,
         )
 
 

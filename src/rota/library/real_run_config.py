@@ -52,12 +52,13 @@ class RunConfig(RealConfig):
     gpa-eta, and a class of yours as module:Class or path/to/file.py:Class."""
     evolution: str = "none"
     """What becomes of trials that reported: none, pbt or asha, or a class of yours, named as above."""
+    growth: str = "never"
+    """How networks grow when trials are assigned, by `changes`: never, at-start, fixed, stump, random or
+    agent, or a class of yours."""
     retirement: RetireSlowest | None = None
     """Retirement of slots towards the end; gpa-era and gpa-eta retire slots anyway."""
     changes: tuple[str, ...] = ()
-    """Changes that networks may make between intervals, such as `deepen 0`, from the first report on."""
-    most_changes: int = 2
-    """Changes that a network may make in all."""
+    """Changes that a network makes one by one when it grows, such as `deepen 0`; each after a report."""
     attempts: int = 3
     """Number of failed intervals after which a trial is let go."""
     seed: int = 0
@@ -87,12 +88,16 @@ class RunConfig(RealConfig):
     """Costs that policies assume."""
 
     def __post_init__(self) -> None:
-        check_names((self.allocation,), self.evolution)
+        check_names((self.allocation,), self.evolution, self.growth)
+        if self.growth != "never" and not self.changes:
+            raise ConfigError(
+                f"growth is {self.growth!r}, but nothing says how networks may change; give changes, as in "
+                'changes = ["deepen 0", "deepen 1"]'
+            )
         check_name(self.trial)
         if not 1 <= self.repeat <= MOST:
             raise ConfigError(f"repeat is {self.repeat}; it must be 1 to {MOST:,}")
         above(0, step_s=self.step_s)
-        at_least(0, most_changes=self.most_changes)
         for change in self.changes:
             Change.parse(change)
         self.check()

@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 
 from rota.core.arrays import Array
-from rota.core.population.events import Assigned, Cloned, Event, Reported, Stopped, TrialFinished
+from rota.core.population.events import (
+    Assigned,
+    Cloned,
+    Event,
+    Grown,
+    Reported,
+    Stopped,
+    TrialFinished,
+)
 from rota.figures.gantt import Absence
 from rota.figures.population import (
     BEYOND,
@@ -18,6 +26,7 @@ from rota.figures.population import (
     slot_names,
 )
 from rota.figures.population_gantt import LostWork, away, shading, undone
+from rota.figures.trials import is_shown, trial_curves
 from rota.report import blocks, verdict
 from rota.report.blocks import (
     Block,
@@ -37,7 +46,7 @@ from rota.results.population.metrics import SlotUse
 from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import PopulationSummary, SlotInfo, on_common_ground
 
-GOES_ON, CLONED, STOPPED, DONE = range(4)
+GOES_ON, CLONED, STOPPED, DONE, GREW = range(5)
 """What happened to a trial after an interval."""
 
 
@@ -80,7 +89,8 @@ def trial_bars(
 
 
 Part = tuple[Reported, int, int, int]
-"""A report, what happened to its trial, the donor of a clone, and the number of trials of the assignment."""
+"""A report, what happened to its trial, the donor of a clone or how often its network has grown, and the
+number of trials of the assignment."""
 
 
 def trial_parts_of(events: Sequence[Event]) -> list[Part]:
@@ -88,8 +98,13 @@ def trial_parts_of(events: Sequence[Event]) -> list[Part]:
     found: list[Part] = []
     last: dict[int, int] = {}
     lists: dict[int, int] = {}
+    growths: dict[int, int] = {}
     for event in events:
-        if isinstance(event, Assigned):
+        if isinstance(event, Grown) and event.trial in last:
+            growths[event.trial] = growths.get(event.trial, 0) + 1
+            report, *_, listed = found[last[event.trial]]
+            found[last[event.trial]] = (report, GREW, growths[event.trial], listed)
+        elif isinstance(event, Assigned):
             lists[event.slot] = event.trials
         elif isinstance(event, Reported):
             last[event.trial] = len(found)
@@ -179,6 +194,7 @@ def population_section(
             comparison(names, group.runs),
             timelines(names, group, tick),
             *([accuracy(names, curves, group.runs[0].summary)] if all(curves) else []),
+            *(every_trial(name, run) for name, run in zip(names, group.runs, strict=True) if is_shown(run)),
             slot_use(names, group.runs),
         ],
         commands=tuple(dict.fromkeys(run.command for run in group.runs)),
@@ -213,6 +229,8 @@ def labels(runs: Sequence[PopulationRecord]) -> list[str]:
 
 def glance(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Glance:
     """Return the allocation with the least makespan."""
+    if all(run.summary.has_deadline and run.summary.final_accuracy is not None for run in runs):
+        return _at_deadline(names, runs)
     values = [run.summary.makespan_s for run in runs]
     standings = verdict.Standings(names, values)
     more = "" if len(runs) == 1 else ", before all others"
@@ -221,6 +239,21 @@ def glance(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Glance:
     accuracy = f"; its best trial reaches {best.shown(best.best_accuracy)}" if measured else ""
     says = f"is done after {verdict.span(values[standings.best])}{more}{accuracy}"
     return verdict.glance(standings, [blocks.allocation(run.summary.allocation) for run in runs], says)
+
+
+def _at_deadline(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Glance:
+    """Return the allocation with the best trial at the deadline."""
+    found = [run.summary.final_accuracy or 0.0 for run in runs]
+    standings = verdict.Standings(names, [-accuracy for accuracy in found])
+    best = runs[standings.best].summary
+    says = (
+        f"has the best trial at the deadline of {verdict.span(best.makespan_s)}: "
+        f"{best.shown(found[standings.best])}"
+    )
+    colour, several = blocks.allocation(best.allocation), len(runs) > 1
+    second = sorted(found, reverse=True)[1] if several else 0.0
+    others = f"the next has {best.shown(second)}" if several else ""
+    return Glance(names[standings.best], colour, says, others, [], won=several)
 
 
 def comparison(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Block:
@@ -249,7 +282,27 @@ def summary_columns(grounded: Sequence[PopulationSummary]) -> tuple[list[Head], 
     ]
     measured = any(summary.best_accuracy is not None for summary in grounded)
     columns = len(heads) if measured else len(heads) - 1
-    return heads[:columns], [_cells(summary)[:columns] for summary in grounded]
+    found = heads[:columns], [_cells(summary)[:columns] for summary in grounded]
+    if not all(summary.has_deadline for summary in grounded):
+        return found
+    more = [
+        Head("at the deadline", "Metric of the best trial when the run ended", "most"),
+        Head("best three", "Mean of the best three trials when the run ended", "most"),
+        Head("test", "Test accuracy of the trial that was best on the validation split"),
+        Head("growths", "How often a network grew"),
+    ]
+    return [*found[0], *more], [
+        [*row, *_deadline_cells(summary)] for row, summary in zip(found[1], grounded, strict=True)
+    ]
+
+
+def _deadline_cells(summary: PopulationSummary) -> list[TableCell]:
+    reached = summary.final_accuracy, summary.best_three, summary.test_accuracy
+    cells = [
+        TableCell(None, "–") if each is None else TableCell(summary.sign * each, summary.shown(each))
+        for each in reached
+    ]
+    return [*cells, TableCell(summary.growths, f"{summary.growths:,.1f}")]
 
 
 def _cells(summary: PopulationSummary) -> list[TableCell]:
@@ -294,6 +347,31 @@ def accuracy(
         lines,
         steps=True,
         note="Means over the repetitions; each line ends when all trials are done.",
+    )
+
+
+def every_trial(name: str, run: PopulationRecord) -> Block:
+    """Return a chart of the metric of each trial, which is named by its number and its changes."""
+    summary = run.summary
+    seed = summary.repetitions[0].seed
+    lines = []
+    for curve in trial_curves(run.events(seed)):
+        changes = ", ".join(f"{change} at {at_s:.3g} s" for at_s, _, change in curve.grown)
+        lines.append(
+            ChartLine(
+                f"trial {curve.trial}" + (f" ({changes})" if changes else ""),
+                blocks.trials()[curve.trial % blocks.TRIALS],
+                rounded(np.array(curve.at_s)),
+                rounded(summary.sign * np.array(curve.metric)),
+                dash=1 if changes else 0,
+            )
+        )
+    return chart(
+        f"Every trial under {name}",
+        ChartAxis("time", "time"),
+        ChartAxis(summary.metric_name, "share" if summary.in_percent else "number"),
+        lines,
+        note=f"Seed {seed}. Dashed: trials whose networks grew.",
     )
 
 

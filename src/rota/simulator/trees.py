@@ -107,7 +107,8 @@ class TreeSet:
         """Return a cluster whose slots have the measured speeds of their devices with each network.
 
         A slot with the device `cpu` has the speed that it gives, and one with the device on which a tree was
-        recorded has 1. Raises InputError for a device or a model without a factor.
+        recorded has 1; the nominal speed of others is the mean over the networks. Raises InputError for a
+        device or a model without a factor.
         """
         speeds = DeviceSpeeds(profiles)
         bases = {kind.name.split(" +")[0]: kind for kind in self.kinds}
@@ -123,7 +124,9 @@ class TreeSet:
                 for name, kind in bases.items()
                 if name not in slot.speeds
             }
-            return replace(slot, speeds={**found, **slot.speeds})
+            speeds_of = {**found, **slot.speeds}
+            mean = sum(speeds_of.values()) / len(speeds_of)
+            return replace(slot, speed=mean, speeds=speeds_of)
 
         return replace(cluster, each_slot=tuple(map(filled, cluster.all_slots)))
 

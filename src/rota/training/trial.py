@@ -1,9 +1,11 @@
 """Real networks as trials of a population: what the workers of `rota run` train."""
 
 import io
+import json
 import pickle
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ from torch import nn
 from rota.config.bind import bind
 from rota.config.load import dump
 from rota.core.errors import InputError
-from rota.core.network import Change
+from rota.core.network import Change, Structure
 from rota.core.population.events import Hyper
 from rota.training.checkpoint import from_bytes, to_bytes
 from rota.training.clock import StoppedClock
+from rota.training.describe import with_blocks
 from rota.training.setup import Setup, own_seed
 from rota.training.trainer import OUT_OF_MEMORY, Trainer
 
@@ -98,6 +101,23 @@ class NetworkTrial:
 def network(settings: Mapping[str, Any], seed: int) -> NetworkTrial:
     """Return the trials that `[training]` in a configuration describes."""
     return NetworkTrial(bind(Setup, settings, "training"), seed)
+
+
+def grown_network(
+    settings: Mapping[str, Any], changes: tuple[str, ...]
+) -> tuple[Structure, tuple[tuple[int, ...], ...]]:
+    """Return the structure of a new network after these changes, and the layers of its blocks."""
+    return _grown_network(json.dumps(settings, sort_keys=True), changes)
+
+
+@cache
+def _grown_network(settings: str, changes: tuple[str, ...]) -> tuple[Structure, tuple[tuple[int, ...], ...]]:
+    setup = bind(Setup, json.loads(settings), "training").at_once
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        trainer = setup.trainer(StoppedClock(), seed=0)
+        for change in changes:
+            trainer.change(Change.parse(change))
+    return with_blocks(trainer.network)
 
 
 def load_exported(file: str | Path, device: str = "cpu") -> nn.Module:

@@ -1,16 +1,18 @@
 """Two timelines of a few seconds, compared by hand and by rota."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import InputError
+from rota.core.population.events import Grown, Reported
 from rota.core.timeline import EventKind
-from rota.results.fidelity.aligned import jobs_timeline
+from rota.results.fidelity.aligned import changes_of_networks, jobs_timeline
 from rota.results.fidelity.compare import compare
-from rota.results.fidelity.text import Limits, record, table
+from rota.results.fidelity.text import Limits, over_seeds, record, table
 from rota.results.run import read_run
 
 
@@ -248,3 +250,37 @@ def test_as_plain_values(two_trials):
 )
 def test_limits_name_what_exceeds_them(two_trials, limits, said):
     assert Limits(*limits).exceeded(two_trials) == said
+
+
+def with_outcome(timeline, accuracy, changes):
+    return replace(timeline, has_deadline=True, accuracy=accuracy, changes=changes)
+
+
+def test_accuracies_and_changes_of_networks_are_compared_at_the_deadline(hand):
+    real = with_outcome(hand.trials(*hand.REAL), 0.8, ((10.0, 50), (12.0, 100)))
+    simulated = with_outcome(hand.trials(*hand.SIMULATED[:1]), 0.75, ((11.0, 50),))
+    found = compare(real, simulated)  # trial 1 has not reported until the deadline
+    assert (found.count, found.outcome.accuracy, found.outcome.changes) == (1, (0.8, 0.75), (2, 1))
+    assert found.outcome.changed_after == (75.0, 50.0)
+    assert "accuracy at the deadline" in table("joint", found)
+    assert record(found)["outcome"]["accuracy"] == {"real": 0.8, "simulated": 0.75}
+    assert over_seeds([found]) == ""
+    other = compare(replace(real, accuracy=0.9), replace(simulated, accuracy=1.0))
+    assert over_seeds([found, other]) == (
+        "accuracy over 2 seeds: simulated − real +0.0250 on average, 0.0750 apart with the same seed; "
+        "two seeds of the real run are 0.1000 apart"
+    )
+
+
+def test_a_change_counts_after_the_steps_that_its_trial_had_reported():
+    def report(at_s, trial):
+        return Reported(at_s, 0, trial, 40, at_s - 1.0, at_s, 0.0, 0.5)
+
+    events = [
+        report(1.0, 0),
+        report(2.0, 1),
+        Grown(2.0, 0, "deepen 0"),
+        report(3.0, 0),
+        Grown(4.0, 0, "deepen 1"),
+    ]
+    assert list(changes_of_networks(events)) == [(2.0, 40), (4.0, 80)]

@@ -26,10 +26,13 @@ from rota.core.population.events import (
     TrialFinished,
 )
 from rota.core.population.stepping import REVIEW
+from rota.policies.allocation.fifo import FifoAllocation
+from rota.policies.allocation.promote import Promote
+from rota.policies.growth.rules import AtStart, FixedSchedule, RandomGrowth, Stump
 from rota.policies.population import PopulationPolicy
 from rota.recordings.folder import Provenance
 from rota.recordings.growth import GrowthChoices, GrowthNode, GrowthTree, RecordedStructure
-from rota.simulator.population import PopulationScenario, engine_for
+from rota.simulator.population import PopulationScenario, engine_for, simulate_trials
 from rota.simulator.trees import TreeSet
 
 CHOICES = GrowthChoices(2, ("deepen 1", "deepen 0", "nothing"), 1, ("deepen 0",))
@@ -198,11 +201,74 @@ def test_trees_that_cannot_be_walked_along_are_named():
 
 
 def test_a_policy_without_growth_never_changes_a_network():
-    from rota.policies.allocation.fifo import FifoAllocation
-    from rota.simulator.population import simulate_trials
-
     found = TreeSet((tree(),))
     scene = PopulationScenario(found.hypers, Cluster.of_speeds([1.0]), found.terms())
     done = simulate_trials(scene, found.landscape(), PopulationPolicy(FifoAllocation()))
     assert [event.metric for event in done.timeline if isinstance(event, Reported)] == [0.1, 0.2, 0.4]
     assert done.makespan_s == 15.0
+
+
+def simulated(*trees: GrowthTree, allocation=None, growth=None, **scenario):
+    """Return the timeline of a population on one slot."""
+    found = TreeSet(trees)
+    scene = PopulationScenario(found.hypers, Cluster.of_speeds([1.0]), found.terms(), **scenario)
+    policy = PopulationPolicy(allocation or FifoAllocation(), growth=growth)
+    return simulate_trials(scene, found.landscape(), policy).timeline
+
+
+@pytest.mark.parametrize(
+    ("growth", "metrics"),
+    [
+        (None, [0.1, 0.2, 0.4]),
+        (AtStart(), [0.1, 0.3, 0.6]),
+        (AtStart(changes=0), [0.1, 0.2, 0.4]),
+        (FixedSchedule((0,)), [0.1, 0.3, 0.6]),
+        (FixedSchedule((1,)), [0.1, 0.2, math.nan]),
+        (Stump(0.6), [0.1, 0.3, 0.6]),  # after a third of its steps, two thirds are left
+        (Stump(0.7), [0.1, 0.2, 0.4]),
+    ],
+)
+def test_a_growth_policy_is_asked_at_each_boundary(growth, metrics):
+    found = [event.metric for event in simulated(tree(), growth=growth) if isinstance(event, Reported)]
+    assert np.array_equal(found, metrics, equal_nan=True)
+
+
+def test_a_stump_looks_at_the_deadline_if_there_is_one():
+    """The first interval takes 5 s: 3 of 8 s are left then, which is less than half."""
+    for deadline_s, metric in ((8.0, []), (12.5, [0.3])):
+        found = simulated(tree(), growth=Stump(0.5), deadline_s=deadline_s)
+        assert [event.metric for event in found if isinstance(event, Reported)] == [0.1, *metric]
+
+
+def test_random_growth_is_drawn_with_the_seed_of_the_run():
+    found = TreeSet(tuple(tree(seed) for seed in range(12)))
+    scene = PopulationScenario(found.hypers, Cluster.of_speeds([1.0, 1.0]), found.terms())
+    policy = PopulationPolicy(FifoAllocation(), growth=RandomGrowth())
+    ends = [
+        tuple(simulate_trials(scene, found.landscape(), policy, seed).state.changes) for seed in (0, 0, 1)
+    ]
+    assert ends[0] == ends[1] != ends[2]
+    assert {(), ("deepen 0",)} == set(ends[0])
+
+
+def test_promotion_by_hand():
+    """A factor of 2: 1 beats 0 and is promoted; 3 is among the best two of four, and is promoted, too."""
+    first = (0.1, 0.4, 0.2, 0.3)
+    trees = [tree(seed, nodes={**NODES, (): NODES[()]._replace(accuracy=first[seed])}) for seed in range(4)]
+    found = [
+        event.trial for event in simulated(*trees, allocation=Promote(2.0)) if isinstance(event, Reported)
+    ]
+    assert found[:6] == [0, 1, 1, 2, 3, 3]
+    assert sorted(found) == sorted([0, 1, 2, 3] * 3)  # nobody is stopped
+
+
+def test_the_drivers_agree():
+    """A compiled allocation, and the same one asked decision by decision."""
+    found = TreeSet(tuple(tree(seed) for seed in range(5)))
+    scene = PopulationScenario(found.hypers, Cluster.of_speeds([1.0, 3.0]), found.terms(), deadline_s=40.0)
+    policy = PopulationPolicy(FifoAllocation())
+    engine = engine_for(scene, found.landscape())
+    while question := engine.advance():
+        for decision in policy.answer(question, engine):
+            engine.commit(decision)
+    assert engine.timeline == simulate_trials(scene, found.landscape(), policy).timeline

@@ -51,15 +51,15 @@ def _said(value: Any) -> str:
 
 ALLOCATION = (
     *map(Part, ("fifo", "era", "eta", "hrfs", "finish", "learned")),
-    *(Part("promote", (("reduction_factor", factor),)) for factor in (1.0, 2.0, 3.0, 4.0, 1000.0)),
+    *(Part("promote", (("reduction_factor", factor),)) for factor in (1.0, 2.0, 4.0, 1000.0)),
 )
 GROWTH = (
     *map(Part, ("never", "at-start")),
-    *(Part("fixed", (("at", at),)) for at in ((0,), (1,), (2,), (3,), (0, 2), (1, 3))),
-    *(Part("stump", (("left", left),)) for left in (0.3, 0.5, 0.7, 0.85)),
+    *(Part("fixed", (("at", at),)) for at in ((0,), (2,), (0, 2))),
+    *(Part("stump", (("left", left),)) for left in (0.5, 0.7, 0.85)),
     Part("random"),
 )
-STOPPING = (Part("none"), *(Part("asha", (("reduction_factor", factor),)) for factor in (2.0, 3.0)))
+STOPPING = (Part("none"), Part("asha", (("reduction_factor", 2.0),)))
 
 
 class Rule(NamedTuple):

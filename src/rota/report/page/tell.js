@@ -105,7 +105,7 @@ function tellTrial(block, items, scene, bar) {
   const [from, to] = [scene.from[bar], scene.to[bar]];
   const moving = seconds(from, scene.instants[scene.trains[bar]]);
   const metric = scene.metric[bar];
-  const then = ["", `continued as a clone of trial ${scene.donor[bar]}, which was better`, "was stopped: others were better", "was done"][scene.then[bar]];
+  const then = ["", `continued as a clone of trial ${scene.donor[bar]}, which was better`, "was stopped: others were better", "was done", `its network grew before its next interval: change ${scene.donor[bar]}`][scene.then[bar]];
   const list = scene.listed[bar];
   return {
     title: `trial ${scene.item[bar]}`,

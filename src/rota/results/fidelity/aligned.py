@@ -1,11 +1,13 @@
 """Timelines of trials and of jobs in one form, to be aligned and compared."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.core.grouped import grouped
-from rota.core.population.events import Event, Reported
+from rota.core.population.events import Event, Grown, Reported
 from rota.core.timeline import EventKind, Timeline
 from rota.results.jobs import JobColumns
 from rota.results.population.run import PopulationRecord
@@ -58,6 +60,12 @@ class AlignedTimeline:
     """Unit of the time of an interval."""
     lives: Mapping[str, Life]
     """The life of each trial or job, by number or id."""
+    has_deadline: bool = False
+    """Whether it ends at a deadline, so that not all trials need have reported."""
+    accuracy: float | None = None
+    """Best of the last metrics of trials, at the deadline if there is one; None if nothing was measured."""
+    changes: tuple[tuple[float, int], ...] = ()
+    """Time of each change of a network, and how many steps its trial had trained."""
 
     @property
     def makespan_s(self) -> float:
@@ -66,8 +74,29 @@ class AlignedTimeline:
 
 
 def population_timeline(run: PopulationRecord, seed: int) -> AlignedTimeline:
-    """Return the timeline of a population with one seed."""
-    return AlignedTimeline(TRIALS, PER_INTERVAL, lives_of_trials(run.events(seed)))
+    """Return the timeline of a population with one seed, until its deadline."""
+    found = next(each for each in run.summary.repetitions if each.seed == seed)
+    until_s = math.inf if found.deadline_s is None else found.deadline_s
+    events = [event for event in run.events(seed) if event.at_s <= until_s]
+    accuracy = found.final_accuracy
+    return AlignedTimeline(
+        TRIALS,
+        PER_INTERVAL,
+        lives_of_trials(events),
+        found.deadline_s is not None,
+        None if accuracy is None else run.summary.sign * accuracy,
+        tuple(changes_of_networks(events)),
+    )
+
+
+def changes_of_networks(events: Iterable[Event]) -> Iterator[tuple[float, int]]:
+    """Yield the time of each change of a network, and the steps that its trial had reported."""
+    steps: Counter[int] = Counter()
+    for event in events:
+        if isinstance(event, Reported):
+            steps[event.trial] += event.steps
+        elif isinstance(event, Grown):
+            yield event.at_s, steps[event.trial]
 
 
 def jobs_timeline(run: RunRecord) -> AlignedTimeline:

@@ -257,6 +257,8 @@ class TimelineComparison:
     ends: Agreement
     diverged: Versus | None
     """When a slot first got another interval than in the other timeline; None if never."""
+    outcome: "PopulationOutcomes | None" = None
+    """What came of a population; None for jobs, and if nothing was measured."""
 
     @property
     def makespan_at_real_step_time(self) -> Versus | None:
@@ -271,10 +273,36 @@ class TimelineComparison:
         return Versus(self.makespan.real, self.makespan.simulated * factor)
 
 
+@dataclass(frozen=True, slots=True)
+class PopulationOutcomes:
+    """What came of a population in the real run and in the simulation."""
+
+    accuracy: Versus
+    """Best of the last metrics of trials, at the deadline if there is one."""
+    has_deadline: bool
+    changes: Versus
+    """Number of changes of networks."""
+    changed_after: Versus | None
+    """Mean number of steps after which networks were changed; None if none was in one of the runs."""
+
+
+def outcomes(real: AlignedTimeline, simulated: AlignedTimeline) -> PopulationOutcomes | None:
+    """Compare what came of a population; None if nothing was measured."""
+    if real.accuracy is None or simulated.accuracy is None:
+        return None
+    here, there = ([steps for _, steps in timeline.changes] for timeline in (real, simulated))
+    return PopulationOutcomes(
+        Versus(real.accuracy, simulated.accuracy),
+        real.has_deadline,
+        Versus(len(here), len(there)),
+        Versus(fmean(here), fmean(there)) if here and there else None,
+    )
+
+
 def compare(real: AlignedTimeline, simulated: AlignedTimeline) -> TimelineComparison:
     """Compare two timelines of the same trials or jobs."""
     _check(real, simulated)
-    names = list(real.lives)
+    names = [name for name in real.lives if name in simulated.lives]
     here, there = ([timeline.lives[name] for name in names] for timeline in (real, simulated))
     return TimelineComparison(
         what=real.what,
@@ -285,6 +313,7 @@ def compare(real: AlignedTimeline, simulated: AlignedTimeline) -> TimelineCompar
         starts=agreement([life.first_start_s for life in here], [life.first_start_s for life in there]),
         ends=agreement([life.end_s for life in here], [life.end_s for life in there]),
         diverged=first_divergence(real, simulated),
+        outcome=outcomes(real, simulated),
     )
 
 
@@ -297,12 +326,12 @@ def _check(real: AlignedTimeline, simulated: AlignedTimeline) -> None:
         )
     for timeline, other, where in ((real, simulated, "simulated"), (simulated, real, "real")):
         missing = [name for name in timeline.lives if name not in other.lives]
-        if missing:
+        if missing and not (real.has_deadline and simulated.has_deadline):
             more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
             raise InputError(
                 f"{one} {missing[0]}{more} is missing in the {where} run; compare two of the same {real.what}"
             )
-    if not real.lives:
+    if not real.lives.keys() & simulated.lives.keys():
         raise InputError(f"there are no {real.what} to compare; let the run go on until one has reported")
 
 
@@ -347,6 +376,7 @@ def aligned(real: AlignedTimeline, simulated: AlignedTimeline) -> list[IntervalP
     return [
         (here, there)
         for name, life in real.lives.items()
+        if name in simulated.lives
         for here, there in zip(life.intervals, simulated.lives[name].intervals, strict=False)
         if here.amount == there.amount
     ]

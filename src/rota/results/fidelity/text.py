@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 from rota.core.text import aligned
@@ -45,6 +47,7 @@ def record(found: TimelineComparison) -> dict[str, Any]:
         "what": found.what,
         "count": found.count,
         "makespan": _versus(found.makespan),
+        **_outcome(found),
         "makespan_at_pace": found.makespan_at_real_step_time and _versus(found.makespan_at_real_step_time),
         "jct": {
             "mean": _versus(jct.mean),
@@ -80,7 +83,46 @@ def _duration_error(error: DurationError | None) -> dict[str, float | None] | No
     return {**_versus(error.mean), "median_absolute_error_percent": error.off_percent}
 
 
+def _outcome(found: TimelineComparison) -> dict[str, Any]:
+    if (outcome := found.outcome) is None:
+        return {}
+    both = {"accuracy": outcome.accuracy, "changes": outcome.changes, "changed_after": outcome.changed_after}
+    return {
+        "outcome": {
+            name: each and {"real": each.real, "simulated": each.simulated} for name, each in both.items()
+        }
+    }
+
+
+def over_seeds(pairs: Sequence[TimelineComparison]) -> str:
+    """Return how far accuracies are off over several seeds, next to how far real ones are from each other."""
+    found = [each.outcome.accuracy for each in pairs if each.outcome is not None]
+    if len(found) < 2:
+        return ""
+    off = fmean(each.simulated - each.real for each in found)
+    singly = fmean(abs(each.simulated - each.real) for each in found)
+    seeds = fmean(abs(a.real - b.real) for a, b in combinations(found, 2))
+    return (
+        f"accuracy over {len(found)} seeds: simulated − real {off:+.4f} on average, {singly:.4f} apart "
+        f"with the same seed; two seeds of the real run are {seeds:.4f} apart"
+    )
+
+
+def _outcomes(found: TimelineComparison) -> Iterator[Row]:
+    if (outcome := found.outcome) is None:
+        return
+    real, simulated = outcome.accuracy
+    name = "accuracy at the deadline" if outcome.has_deadline else "accuracy in the end"
+    yield name, f"{real:.4f}", f"{simulated:.4f}", f"{simulated - real:+.4f}"
+    if any(outcome.changes):
+        real, simulated = outcome.changes
+        yield "changes of networks", f"{real:.0f}", f"{simulated:.0f}", f"{simulated - real:+.0f}"
+    if outcome.changed_after is not None:
+        yield _row("  after steps, mean", outcome.changed_after)
+
+
 def _times(found: TimelineComparison) -> Iterator[Row]:
+    yield from _outcomes(found)
     jct, intervals = found.jct, found.intervals
     at_pace = found.makespan_at_real_step_time
     for name, versus in (
