@@ -240,7 +240,7 @@ def test_a_running_job_does_not_move_if_a_start_costs_what_it_saves(startup_s, m
 
 
 def test_who_does_not_know_durations_takes_a_job_to_have_as_much_left_as_it_has_done():
-    # When j0 ends j1 has done 2 iterations: 2 more take 10 s on the K80, 1 s on the A100. A start costs 8 or 9 s.
+    # When j0 ends, j1 has done 2 iterations: 2 more take 10 s on the K80, 1 s on the A100.
     for startup_s, moves in ((8.0, True), (9.0, False)):
         work = replace(jobs((0, 1, 20), (0, 1, 40)), startup_s=np.array([0.0, 0.0]))
         late = replace(work, submit_s=np.array([0.0, 0.0]), startup_s=np.array([0.0, startup_s]))

@@ -97,7 +97,7 @@ class JobsEngine:
             checkpoint_every_s=failures.checkpoints(cost) if failures else cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
-            knows=KNOWS.index(self.known.knows), predicts=self.known.predictor is not None, refit_at=1,
+            knows=KNOWS.index(self.known.knows), predicts=self.known.predictor is not None, refit_at=not self.known.history.size,
             moves=preferences.moves and not speed.is_even,
             most_jobs=jobs, bound=slots * sharing, slots=slots,
             jobs=self.table.shape[1], end_s=np.inf, wake_s=np.inf,

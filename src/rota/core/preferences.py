@@ -3,8 +3,8 @@
 `fastest`    Each job prefers the device kind on which its model is fastest.
 `advantage`  Each job prefers the kind on which its model is fast, also compared with the others: by its speed
              ÷ the (geometric) mean speed of all models to the power of `SHARE`. So of two kinds on which a
-             model is about as fast, jobs take the one from which others gain less. Running jobs move to faster
-             devices that come free, if that saves more time than a start costs.
+             model is about as fast, jobs take the one from which others gain less. Running jobs move to
+             faster devices that come free, if that saves more time than a start costs.
 `blind`      All jobs prefer the nodes that the cluster lists first.
 """
 
