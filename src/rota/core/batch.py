@@ -19,7 +19,7 @@ from numba import types
 from rota.core import stepping
 from rota.core.arrays import Array, Floats, Singles
 from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES, PLAN_TYPES, SCORE_TYPES
-from rota.core.columns import PROFILE, SUBMIT_S
+from rota.core.columns import GROUP, SUBMIT_S
 from rota.core.driver import CompiledKey, code_at, prepare
 from rota.core.engine import JobsEngine, Snapshot
 from rota.core.errors import InputError, Stuck
@@ -39,9 +39,9 @@ class LaneEngine:
     start: Snapshot
 
     @classmethod
-    def of(cls, engine: JobsEngine, facts: Floats, style: Style) -> "LaneEngine":
+    def of(cls, engine: JobsEngine, facts: Floats, style: Style, *, grows: bool = False) -> "LaneEngine":
         """Prepare an engine that was made with a column for the scores, and has not been advanced yet."""
-        plan, _ = prepare(engine, CompiledKey(negated_score, style=style))
+        plan, _ = prepare(engine, CompiledKey(negated_score, style=style, grows=grows))
         return cls(engine, np.ascontiguousarray(facts), plan, engine.snapshot())
 
     def rewind(self) -> None:
@@ -50,8 +50,8 @@ class LaneEngine:
 
     @property
     def groups(self) -> int:
-        """The number of groups of which sums are kept: all jobs, and each profile."""
-        return 2 + int(self.engine.table[PROFILE].max())
+        """The number of groups of which sums are kept: all jobs, and each group of jobs."""
+        return 2 + int(self.engine.table[GROUP].max())
 
 
 BEGIN_AT_0 = (

@@ -33,8 +33,14 @@ from rota.core.errors import ConfigError
 from rota.core.kernels import refresh, sort_by
 from rota.core.memory import columns_of, engine_at, floats, ints, order_of_jobs
 from rota.core.placement import STAYS, STYLES, Style, fit
+from rota.core.policy import Plan
 from rota.core.queues import append, leave_queues, move, place_risen, push, seqs_of, sort_listed
+from rota.core.sizes import grow
 from rota.core.stepping import OK, stay
+from rota.core.view import ClusterView
+
+DECLINED = -36
+"""What `run` returns if a compiled plan leaves the decision to Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,8 @@ class CompiledKey:
     fixed_while_waiting: bool = False
     """Whether the key of a job changes only while it runs, or as it starts or stops: then waiting jobs need
     not be ranked again at each instant."""
+    grows: bool = False
+    """Whether jobs also get idle slots, as by `ClusterView.grow`, if the policy needs `resizes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,10 @@ class CompiledPlan:
     """Numbers that the kernel reads by `options_of`."""
     queues: bool = False
     """Whether the kernel keeps waiting jobs in queues (`rota.core.queues`)."""
+    otherwise: Callable[[ClusterView], Plan] | None = None
+    """The plan at instants at which the kernel calls `decline`."""
+    memory: Callable[[ClusterView], int] | None = None
+    """Address of what the kernel shares with Python, `memory` in the engine's record; kept in `view.memo`."""
 
 
 def compiled_of(policy: Any) -> CompiledKey | CompiledPlan | None:
@@ -94,7 +106,7 @@ def drive_compiled(
     """Run an engine to its end; call `progress` with the number of ended jobs after each `every` instants."""
     function, kept = prepare(engine, form)
     try:
-        for _ in _rounds(engine, function, every):
+        for _ in _rounds(engine, form, function, every):
             if progress is not None:
                 progress(engine.done)
     finally:
@@ -111,6 +123,8 @@ def prepare(engine: JobsEngine, form: CompiledKey | CompiledPlan) -> tuple[int, 
             key = code_at(form.key, types.float64, *KEY_TYPES)
             keep = not engine.cost.each_instant if form.keep is None else form.keep
             engine.write(key=key, style=STYLES[form.style], strict=form.strict, keep=keep, pending=False)
+            if form.grows:
+                return code_at(plan_and_grow, types.none, *PLAN_TYPES), None
             if not form.fixed_while_waiting:
                 return code_at(plan_by_key, types.none, *PLAN_TYPES), None
             engine.use_queues()
@@ -120,6 +134,8 @@ def prepare(engine: JobsEngine, form: CompiledKey | CompiledPlan) -> tuple[int, 
             engine.write(options=options.ctypes.data, option_count=len(options), pending=False)
             if form.queues:
                 engine.use_queues()
+            if form.memory is not None:
+                engine.write(memory=form.memory(engine.view))
             return code_at(form.plan, types.none, *PLAN_TYPES), options
 
 
@@ -136,7 +152,9 @@ def code_at(function: Any, result: Any, *arguments: Any) -> int:
     return address
 
 
-def _rounds(engine: JobsEngine, function: int, every: int) -> Iterator[None]:
+def _rounds(
+    engine: JobsEngine, form: CompiledKey | CompiledPlan, function: int, every: int
+) -> Iterator[None]:
     """Yield after so many instants each, until all jobs are done."""
     advance = code_at(stepping.advance, types.int64, *ADVANCE_TYPES)
     commit = code_at(stepping.commit, types.int64, *COMMIT_TYPES)
@@ -146,6 +164,9 @@ def _rounds(engine: JobsEngine, function: int, every: int) -> Iterator[None]:
             return
         if code == OK:
             yield
+        elif code == DECLINED and isinstance(form, CompiledPlan) and form.otherwise is not None:
+            engine.see()
+            engine.commit(form.otherwise(engine.view))
         else:
             engine.resolve(code)
 
@@ -161,6 +182,9 @@ def run(address, advance, plan, commit, instants):
             if code < 0:
                 return code
             call_plan(plan, address)
+            if e.declined:
+                e.declined = 0
+                return DECLINED
             if not e.undecided:
                 continue  # the plan that runs stays
             e.pending = 1
@@ -169,6 +193,12 @@ def run(address, advance, plan, commit, instants):
             return code
         e.pending = 0
     return OK
+
+
+@kernel
+def decline(e):
+    """Leave the decision of this instant to Python; nothing may have been changed."""
+    e.declined = 1
 
 
 @kernel
@@ -203,6 +233,16 @@ def plan_by_key(address):
     sort_rows(e, order, keys, ranked)
     order[:] = ranked
     decide_placed(e, place(e, address, order, e.style, e.strict, e.keep), np.inf)
+
+
+@kernel
+def plan_and_grow(address):
+    """Do the same, then give out idle slots."""
+    plan_by_key(address)
+    e = engine_at(address)
+    if e.sizes:
+        grow(address, e.planned)
+        e.is_as_placed = 0
 
 
 @kernel

@@ -28,6 +28,7 @@ from rota.core.instant import Instant
 from rota.core.memory import ENGINE, OF_THIS_ENGINE, SUMS
 from rota.core.placement import scratch_rows
 from rota.core.policy import Needs, Plan
+from rota.core.record import SharedRecord
 from rota.core.refusals import checked_order, why_illegal, why_stuck
 from rota.core.sizes import GangSizes
 from rota.core.timeline import EventKind, Timeline, TimelineWriter
@@ -47,7 +48,7 @@ class Snapshot:
     failures: Mapping[str, NDArray[Any]]
 
 
-class JobsEngine:
+class JobsEngine(SharedRecord):
     """Jobs on a cluster: those that are active, their slots, the time, and the timeline so far."""
 
     def __init__(
@@ -81,15 +82,14 @@ class JobsEngine:
         self.known = known or KnownDurations("none" if needs.durations == "unused" else "exact")
         if self.known.predictor is not None:
             self.table = self.table.copy()  # what is predicted is its own
-        self._own, self._record = len(needs.own), np.zeros(1, ENGINE)
-        self.address = int(self._record.ctypes.data)
-        self._arrays: dict[str, NDArray[Any]] = {}
+        self._needs = needs
+        self.lay_out_record(ENGINE)
         self.journal = TimelineWriter.for_jobs(self.table.shape[1])
         self._failures = None if failures is None else failures.fresh()
         jobs = min(slots * sharing, self.table.shape[1])
         self._plans = Plan(jobs, slots * sharing), Plan(jobs, slots * sharing)
         self.plan = self._plans[0]
-        self.view = ClusterView(self._record["now_s"])
+        self.view = ClusterView(self.record["now_s"])
         self._lay_out(preferences, needs, speed)
         self.write(
             sharing=sharing, each_instant=cost.each_instant, saves=cost.checkpoint_every_s == 0.0,
@@ -97,7 +97,8 @@ class JobsEngine:
             checkpoint_every_s=failures.checkpoints(cost) if failures else cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
-            knows=KNOWS.index(self.known.knows), predicts=self.known.predictor is not None, refit_at=not self.known.history.size,
+            knows=KNOWS.index(self.known.knows), predicts=self.known.predictor is not None,
+            refit_at=not self.known.history.size,
             moves=preferences.moves and not speed.is_even,
             most_jobs=jobs, bound=slots * sharing, slots=slots,
             jobs=self.table.shape[1], end_s=np.inf, wake_s=np.inf,
@@ -161,8 +162,8 @@ class JobsEngine:
         """Make room if that is why compiled code returned; else raise Stuck or IllegalPlan."""
         self.see()
         if code not in stepping.RESOLVABLE:
-            self.view.draft.wake_at_s = float(self._record["wakes_s"][0])
-            self.view.draft.jobs = self._get("planned")
+            self.view.draft.wake_at_s = float(self.record["wakes_s"][0])
+            self.view.draft.jobs = self.number("planned")
             self.write(is_as_placed=False, pending=False)
             raise IllegalPlan(why_illegal(self, code, self.view.draft))
         self._handle(code)
@@ -172,9 +173,9 @@ class JobsEngine:
         stepping.show_at(self.address)
         first, second = self._plans
         known = {plan.address: plan for plan in (first, second, self.plan)}
-        self.plan = known[self._get("current")]
+        self.plan = known[self.number("current")]
         self.plan.jobs = int(self.plan.record["jobs"][0])
-        self.view.current, self.view.draft = self.plan, known[self._get("draft")]
+        self.view.current, self.view.draft = self.plan, known[self.number("draft")]
         self.view.active, self.view.ranked = self.active, None
 
     # ── real runs ───────────────────────────────────────────────────────────────────────────────────────────
@@ -184,7 +185,7 @@ class JobsEngine:
         if instant.at_s < self.now_s:
             raise AssertionError(f"time runs backwards: {instant.at_s} after {self.now_s}")
         self.nodes[c.UP, [*instant.joined, *instant.lost]]  # raises IndexError if there is no such node
-        if self.known.predictor is not None and self._get("learnt") >= self._get("refit_at"):
+        if self.known.predictor is not None and self.number("learnt") >= self.number("refit_at"):
             self._predict()
         stepping.move_time_at(self.address, float(instant.at_s))
         self.write(instants=self.instants + 1)
@@ -207,10 +208,10 @@ class JobsEngine:
             self._resize(self.active + arrivals)
         self._reserve(ends + arrivals, 0)
         self.write(arrived=instant.first_job)
-        ending = np.zeros(max(ends, self._get("most_jobs")), np.int32)
+        ending = np.zeros(max(ends, self.number("most_jobs")), np.int32)
         ending[:ends] = instant.finished[:ends]
-        self._put(ending=ending)
-        written = self._get("count")
+        self.put(ending=ending)
+        written = self.number("count")
         stepping.turn_over_at(self.address, ends, arrivals)
         self._mark_failures(instant, written)
         if self.known.predictor is not None:
@@ -229,27 +230,27 @@ class JobsEngine:
     @property
     def now_s(self) -> float:
         """The time in seconds."""
-        return float(self._record["now_s"][0])
+        return float(self.record["now_s"][0])
 
     @property
     def active(self) -> int:
         """Number of active jobs."""
-        return self._get("active")
+        return self.number("active")
 
     @property
     def done(self) -> int:
         """Number of jobs that have ended."""
-        return self._get("done")
+        return self.number("done")
 
     @property
     def instants(self) -> int:
         """Number of instants so far."""
-        return self._get("instants")
+        return self.number("instants")
 
     @property
     def most_jobs(self) -> int:
         """Number of jobs that can run at once."""
-        return self._get("most_jobs")
+        return self.number("most_jobs")
 
     @property
     def capacity(self) -> int:
@@ -263,24 +264,24 @@ class JobsEngine:
         They are the integrals of active, waiting and running jobs and of busy slots (`busy_s`), and the sum
         of the completion times of the jobs that ended (`completed_s`).
         """
-        return {name: float(self._record[name][0]) for name in SUMS}
+        return {name: float(self.record[name][0]) for name in SUMS}
 
     @property
     def columns(self) -> Floats:
-        return self._arrays["columns"]
+        return self.arrays["columns"]
 
     @property
     def order(self) -> NDArray[np.int32]:
         """The rows of the active jobs in list order, then free space."""
-        return self._arrays["order"]
+        return self.arrays["order"]
 
     @property
     def nodes(self) -> NDArray[np.int32]:
-        return self._arrays["nodes"]
+        return self.arrays["nodes"]
 
     def timeline(self) -> Timeline:
         """Return the events so far."""
-        self.journal.count, self.journal.used = self._get("count"), self._get("used")
+        self.journal.count, self.journal.used = self.number("count"), self.number("used")
         return self.journal.timeline()
 
     # ── copies ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -288,20 +289,20 @@ class JobsEngine:
     def snapshot(self) -> Snapshot:
         """Return a copy of everything that changes, for `restore`."""
         stepping.show_at(self.address)
-        count, used = self._get("count"), self._get("used")
+        count, used = self.number("count"), self.number("used")
         changing = ("columns", "order", "free", "nodes", "own_slots", "own_groups", "ending")
-        arrays = {name: self._arrays[name].copy() for name in changing}
+        arrays = {name: self.arrays[name].copy() for name in changing}
         arrays |= {"events": self.journal.events[:count].copy(), "arena": self.journal.slots[:used].copy()}
         index, slots = self.plan.dense()
-        arrays |= {"ended": self._arrays["ended"].copy(), "estimate": self.table[c.ESTIMATE].copy()}
+        arrays |= {"ended": self.arrays["ended"].copy(), "estimate": self.table[c.ESTIMATE].copy()}
         arrays |= {"index": index, "slots": slots, "pace_s": self.plan.pace_s[: self.plan.jobs].copy()}
-        return Snapshot(self._record.copy(), arrays, self._failures.snapshot() if self._failures else {})
+        return Snapshot(self.record.copy(), arrays, self._failures.snapshot() if self._failures else {})
 
     def restore(self, snapshot: Snapshot) -> None:
         """Make everything as it was at a snapshot, of this engine or of one that was made alike."""
         arrays = snapshot.arrays
-        here = {name: self._get(name) for name in ENGINE.names or () if name in OF_THIS_ENGINE}
-        self._record[:] = snapshot.record
+        here = {name: self.number(name) for name in ENGINE.names or () if name in OF_THIS_ENGINE}
+        self.record[:] = snapshot.record
         self.write(**here)
         if self._failures:
             self._failures.restore(snapshot.failures)
@@ -310,7 +311,7 @@ class JobsEngine:
         journal.events[: len(arrays["events"])] = arrays["events"]
         journal.slots[: len(arrays["arena"])] = arrays["arena"]
         changing = ("columns", "order", "free", "own_slots", "own_groups", "ending", "ended")
-        self._put(**{name: arrays[name].copy() for name in changing})
+        self.put(**{name: arrays[name].copy() for name in changing})
         self.nodes[:] = arrays["nodes"]
         if self.known.predictor is not None:
             self.table[c.ESTIMATE] = arrays["estimate"]
@@ -322,7 +323,6 @@ class JobsEngine:
         plan.index[:, : jobs + 1], plan.pace_s[:jobs] = arrays["index"], arrays["pace_s"]
         plan.slots[: len(arrays["slots"])] = arrays["slots"]
         self._use_plans()
-        self.view.own_slots = self._arrays["own_slots"]
         self._show()
         self.view.active, self.view.ranked = self.active, None
 
@@ -342,20 +342,6 @@ class JobsEngine:
 
     # ── memory ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, **values: float) -> None:
-        """Write fields of the record, for example how a compiled policy decides."""
-        for name, value in values.items():
-            self._record[name] = value
-
-    def _get(self, name: str) -> int:
-        return int(self._record[name][0])
-
-    def _put(self, **arrays: NDArray[Any]) -> None:
-        """Keep arrays, and write their addresses into the record."""
-        for name, array in arrays.items():
-            self._arrays[name] = array
-            self._record[name] = array.ctypes.data
-
     def _lay_out(self, preferences: Preferences, needs: Needs, speed: Speed) -> None:
         """Make all arrays whose sizes do not change."""
         cluster, slots = self.cluster, self.cluster.slots
@@ -367,7 +353,7 @@ class JobsEngine:
         scratch = np.zeros((scratch_rows(len(preferences.rows) // c.PREFERRED), widest), np.int32)
         groups = int(self.table[c.GROUP].max(initial=-1)) + 2
         by_model = np.ascontiguousarray(speed.by_model, np.float64)
-        self._put(
+        self.put(
             table=self.table,
             submit_s=np.ascontiguousarray(self.table[c.SUBMIT_S]),
             nodes=nodes,
@@ -386,7 +372,7 @@ class JobsEngine:
             ended=np.zeros(self.table.shape[1] if self.known.predictor is not None else 0, np.int32),
         )
         self.write(
-            fields=c.OWN + self._own, node_rows=nodes.shape[0], node_count=nodes.shape[1], groups=groups,
+            fields=c.OWN + len(needs.own), node_rows=nodes.shape[0], node_count=nodes.shape[1], groups=groups,
             slot_rows=own_slots, group_rows=own_groups, changes=len(changes), models=by_model.shape[0],
             kinds=by_model.shape[1],
             history_jobs=self.known.history.shape[1],
@@ -395,7 +381,7 @@ class JobsEngine:
         self._use_journal()
 
     def _use_journal(self) -> None:
-        self._put(events=self.journal.events, arena=self.journal.slots)
+        self.put(events=self.journal.events, arena=self.journal.slots)
         self.write(event_room=len(self.journal.events), arena_room=len(self.journal.slots))
 
     def _use_plans(self) -> None:
@@ -408,24 +394,23 @@ class JobsEngine:
 
     def _reserve(self, events: int, slots: int) -> None:
         """Make room in the timeline."""
-        self.journal.count, self.journal.used = self._get("count"), self._get("used")
+        self.journal.count, self.journal.used = self.number("count"), self.number("used")
         self.journal.reserve(events, slots)
         self._use_journal()
 
     def _grow(self) -> None:
         """Make the room that compiled code has asked for."""
-        rows = self._get("need_rows")
+        rows = self.number("need_rows")
         if rows > self.capacity:
             self._resize(rows)
-        self._reserve(
-            self._get("need_events") - self._get("count"), max(self._get("need_slots") - self._get("used"), 0)
-        )
+        events = self.number("need_events") - self.number("count")
+        self._reserve(events, max(self.number("need_slots") - self.number("used"), 0))
 
     def _resize(self, at_least: int) -> None:
         """Make room for more active jobs by doubling all arrays over rows."""
-        old = self._arrays.get("columns", np.zeros((0, 0)))
+        old = self.arrays.get("columns", np.zeros((0, 0)))
         capacity, active = max(at_least, 2 * old.shape[1]), self.active
-        columns = np.zeros((c.OWN + self._own, capacity))
+        columns = np.zeros((c.OWN + len(self._needs.own), capacity))
         columns[c.JOB] = columns[c.PLACE] = columns[c.WANTED] = -1.0
         columns[c.ITERATION_S] = columns[c.GPUS] = 1.0
         order = np.zeros(capacity, np.int32)
@@ -435,27 +420,27 @@ class JobsEngine:
             order[:active] = self.order[:active]
             unused = np.setdiff1d(np.arange(capacity, dtype=np.int32), order[:active])[::-1]
             free[: len(unused)] = unused
-        self._put(columns=columns, order=order, free=free)
+        self.put(columns=columns, order=order, free=free)
         self._lay_out_rows(capacity)
         self._show()
 
     def _lay_out_rows(self, capacity: int) -> None:
         """Make the arrays over rows that compiled policies use; no job is in a queue then."""
         for name, kind in (("keys", "f8"), ("seqs", "i8"), ("marks", "i4"), ("ranking", "i4")):
-            old = self._arrays.get(name, np.zeros(0, kind))[:capacity]
-            self._put(**{name: np.concatenate([old, np.zeros(capacity - len(old), kind)])})
+            old = self.arrays.get(name, np.zeros(0, kind))[:capacity]
+            self.put(**{name: np.concatenate([old, np.zeros(capacity - len(old), kind)])})
         self.write(capacity=capacity, queued=0)
-        if "queue_kinds" in self._arrays:
-            self._arrays["queue_facts"][queues.COUNT] = 0
+        if "queue_kinds" in self.arrays:
+            self.arrays["queue_facts"][queues.COUNT] = 0
             room = 1 << (capacity - 1).bit_length()
-            self._put(queues=np.zeros((self._get("queue_count"), room), np.int32))
+            self.put(queues=np.zeros((self.number("queue_count"), room), np.int32))
             self.write(queue_room=room)
 
     def use_queues(self) -> None:
         """Let a compiled policy keep waiting jobs in queues (`rota.core.queues`)."""
-        if "queue_kinds" not in self._arrays:
+        if "queue_kinds" not in self.arrays:
             facts, kinds = queues.lay_out(self.table)
-            self._put(queue_facts=facts, queue_kinds=kinds)
+            self.put(queue_facts=facts, queue_kinds=kinds)
             self.write(queue_count=len(kinds))
         self._lay_out_rows(self.capacity)
         self.write(is_sorted=False)
@@ -463,13 +448,12 @@ class JobsEngine:
     def _show_cluster(self) -> None:
         view = self.view
         view.address = self.address
-        view.memory = self._record, self._arrays, self._plans
-        view.active, view.resizes = 0, self._get("sizes") != 0
+        view.memory = self.record, self.arrays, self._plans
+        view.active, view.resizes = 0, self.number("sizes") != 0
         view.cluster, view.cost, view.slots = self.cluster, self.cost, self.cluster.slots
         view.knows = self.known.knows
-        view.nodes, view.slot_node = frozen(self.nodes), frozen(self._arrays["slot_node"])
-        view.own_slots, view.scratch = self._arrays["own_slots"], self._arrays["scratch"]
-        view.memo = {}
+        view.nodes, view.slot_node = frozen(self.nodes), frozen(self.arrays["slot_node"])
+        view.scratch, view.memo = self.arrays["scratch"], {}
 
     def _show(self) -> None:
         """Give the view its read-only columns."""
@@ -478,6 +462,8 @@ class JobsEngine:
         view.iteration_s, view.submit_s = columns[c.ITERATION_S], columns[c.SUBMIT_S]
         view.gpus, view.priority = columns[c.GPUS], columns[c.PRIORITY]
         view.executed_s, view.place = columns[c.EXECUTED_S], columns[c.PLACE]
+        arrays = self.arrays
+        view.show_own(self._needs, self.columns[c.OWN :], arrays["own_slots"], arrays["own_groups"])
 
     # ── errors ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -496,5 +482,5 @@ class JobsEngine:
 
     def _predict(self) -> None:
         """Predict how long the jobs take that have yet to arrive."""
-        ended = self._arrays["ended"][: self._get("learnt")]
-        self.write(refit_at=predict(self.table, ended, self._get("arrived"), self.known))
+        ended = self.arrays["ended"][: self.number("learnt")]
+        self.write(refit_at=predict(self.table, ended, self.number("arrived"), self.known))

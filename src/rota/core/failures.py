@@ -41,6 +41,7 @@ from rota.core.memory import (
     plan_at,
     pointer,
 )
+from rota.core.record import SharedRecord
 from rota.core.timeline import EventKind
 
 HOUR_S = 3600.0
@@ -139,7 +140,7 @@ RECORD = np.dtype(
 )
 
 
-class FailureState:
+class FailureState(SharedRecord):
     """The failures of an engine: what was drawn so far, and what fails next."""
 
     def __init__(
@@ -152,31 +153,26 @@ class FailureState:
             raise ConfigError("node_mtbf_s cannot be combined with slots_per_gpu: give one of them")
         if not settings.as_in_trace:
             recorded = RecordedFailures.none(jobs)
-        self._record = np.zeros(1, RECORD)
-        self.address = int(self._record.ctypes.data)
-        self._arrays: dict[str, NDArray[Any]] = {
-            "fails_s": np.full(jobs, np.inf),
-            "failed": np.zeros(jobs, np.int32),
-            "gang": table[GPUS].copy(),
-            "node_s": np.full(nodes, np.inf),
-            "node_draws": np.zeros(nodes, np.int32),
-            "broken": np.zeros(nodes, np.int32),
-            "away": np.zeros(nodes, np.int32),
-            "failing": np.zeros(max(jobs, 1), np.int32),
+        self.lay_out_record(RECORD)
+        self.put(
+            fails_s=np.full(jobs, np.inf),
+            failed=np.zeros(jobs, np.int32),
+            gang=table[GPUS].copy(),
+            node_s=np.full(nodes, np.inf),
+            node_draws=np.zeros(nodes, np.int32),
+            broken=np.zeros(nodes, np.int32),
+            away=np.zeros(nodes, np.int32),
+            failing=np.zeros(max(jobs, 1), np.int32),
             **{name: np.ascontiguousarray(getattr(recorded, name)) for name in GIVEN},
-        }
-        self._arrays["away"][[*cluster.late]] = 1
-        for name, array in self._arrays.items():
-            self._record[name] = array.ctypes.data
+        )
+        self.arrays["away"][[*cluster.late]] = 1
         rate = settings.per_gpu_hour / HOUR_S / cluster.slots_per_gpu
-        facts = {
-            "jobs": jobs, "recorded": len(recorded.after_s), "nodes": nodes, "seed": settings.seed,
-            "most_attempts": settings.attempts, "job_mean_s": 1.0 / rate if rate > 0.0 else np.inf,
-            "node_mean_s": settings.node_mtbf_s, "repair_mean_s": settings.node_repair_s,
-            "job_s": np.inf, "change_s": np.inf,
-        }  # fmt: skip
-        for name, value in facts.items():
-            self._record[name] = value
+        self.write(
+            jobs=jobs, recorded=len(recorded.after_s), nodes=nodes, seed=settings.seed,
+            most_attempts=settings.attempts, job_mean_s=1.0 / rate if rate > 0.0 else np.inf,
+            node_mean_s=settings.node_mtbf_s, repair_mean_s=settings.node_repair_s,
+            job_s=np.inf, change_s=np.inf,
+        )  # fmt: skip
         begin_at(self.address)
 
     def checkpoints(self, cost: CostModel) -> float:
@@ -189,16 +185,14 @@ class FailureState:
 
     def snapshot(self) -> Mapping[str, NDArray[Any]]:
         """Return copies of everything that changes."""
-        return {"record": self._record.copy(), **{name: self._arrays[name].copy() for name in STATE}}
+        return {"record": self.record.copy(), **{name: self.arrays[name].copy() for name in STATE}}
 
     def restore(self, found: Mapping[str, NDArray[Any]]) -> None:
         """Make everything as it was at a snapshot."""
         for name in STATE:
-            self._arrays[name][:] = found[name]
-        here = {name: self._record[name][0] for name in (*STATE, *GIVEN)}
-        self._record[:] = found["record"]
-        for name, address in here.items():
-            self._record[name] = address
+            self.arrays[name][:] = found[name]
+        self.record[:] = found["record"]
+        self.put(**self.arrays)
 
 
 # ── draws ───────────────────────────────────────────────────────────────────────────────────────────────────

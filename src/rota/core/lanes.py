@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from rota.core.calls import call_advance, call_commit, call_plan, call_score
-from rota.core.columns import JOB, OWN, PROFILE, SIZE, SUBMIT_S, UP
+from rota.core.columns import GROUP, JOB, OWN, SIZE, SUBMIT_S, UP
 from rota.core.compiled import carray, kernel
 from rota.core.driver import decide
 from rota.core.memory import (
@@ -112,7 +112,7 @@ def mask_of(lane):
 
 @kernel
 def groups_of(lane):
-    """Return the sum of ln(1 + solo seconds) and the number of ended jobs: of all, then of each profile."""
+    """Return the sum of ln(1 + solo seconds) and the number of ended jobs: of all, then of each group."""
     return carray(pointer(lane.groups), (2, lane.group_count), np.float64)
 
 
@@ -240,7 +240,7 @@ def account(lane, e, first):
             asked_s = lane.asked_s - arrivals[0, job]
             crowding = max(asked_s / max(lane.gpu_s - arrivals[1, job], TINY), 1.0)
             lane.fairness += jct_s / (solo_s * crowding)
-            for group in (0, 1 + int(table[PROFILE, job])):
+            for group in (0, 1 + int(table[GROUP, job])):
                 groups[0, group] += np.log(1.0 + solo_s)
                 groups[1, group] += 1.0
 

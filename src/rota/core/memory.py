@@ -45,7 +45,8 @@ RULES = (
     ),  # what the policy knows of durations (`rota.core.durations`), and if it is predicted
     # of a compiled policy: its form, and its latest plan
     *("key", "style", "strict", "keep", "is_sorted", "options", "option_count"),
-    *("planned", "pending", "is_kept_known", "is_as_placed"),
+    *("planned", "pending", "declined", "is_kept_known", "is_as_placed"),
+    "memory",  # address of what it shares with Python, or 0
     "is_lazy",  # whether a compiled policy refreshes running jobs itself, and knows that a plan may stay
     *("fit", "sort"),  # addresses of `placement.fit` and `kernels.sort_by`
 )
@@ -96,7 +97,8 @@ OF_THIS_ENGINE = {
     *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
     *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "failures", "sizes"),
     *("history", "history_jobs"),
-    *("options", "option_count", "queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
+    *("options", "option_count", "memory"),
+    *("queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
 }
 """Fields that a restored engine keeps."""
 

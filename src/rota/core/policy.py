@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.core.columns import BEGIN, ROW, UNIT
+from rota.core.columns import BEGIN, OWN, ROW, UNIT
 from rota.core.costs import EXACT, Ties
 from rota.core.durations import DurationUse
 from rota.core.memory import PLAN
@@ -93,7 +93,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Requirements of a policy on the state that it plans on."""
+    """Requirements of a policy on the state that it plans on.
+
+    Own columns are in the view by their names, and may be written to: with `own=("served",)`, `view.served`
+    has a number per row. In kernels that is the row `NEEDS.row("served")` of the columns.
+    """
 
     own: tuple[str, ...] = ()
     """Names of the policy's own columns over the active jobs; 0 when a job arrives."""
@@ -112,6 +116,17 @@ class Needs:
     (`view.knows`), `unused` if it does not ask; then the view does not show what is left of a job."""
     ties: Ties = EXACT
     """Times that the reference implementation treats as one instant; used with the `interval` cost."""
+
+    def row(self, name: str) -> int:
+        """Return the row of an own column among all columns of jobs, or own columns of slots or groups."""
+        if name in self.own:
+            return OWN + self.own.index(name)
+        return self.own_slots.index(name) if name in self.own_slots else self.own_groups.index(name)
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Names of all own columns."""
+        return *self.own, *self.own_slots, *self.own_groups
 
 
 class Policy(Protocol):

@@ -5,7 +5,6 @@ smallest gang: that is what first fit gives it. `grow` then gives it more of the
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,21 +26,19 @@ from rota.core.memory import (
     slot_node_of,
     slots_of,
 )
+from rota.core.record import SharedRecord
 
 RECORD = np.dtype([(name, "i8") for name in ("begin", "gpus", "step_s", "jobs", "entries")])
 
 
-class GangSizes:
+class GangSizes(SharedRecord):
     """The gang sizes of jobs, and the seconds per iteration with each."""
 
     def __init__(self, begin: NDArray[np.int64], gpus: NDArray[np.int32], step_s: Floats) -> None:
         """Job j has the entries from `begin[j]` to `begin[j + 1]`, by size; one that is rigid has none."""
-        self._arrays: dict[str, NDArray[Any]] = {"begin": begin, "gpus": gpus, "step_s": step_s}
-        self._record = np.zeros(1, RECORD)
-        for name, array in self._arrays.items():
-            self._record[name] = array.ctypes.data
-        self._record["jobs"], self._record["entries"] = len(begin) - 1, len(gpus)
-        self.address = int(self._record.ctypes.data)
+        self.lay_out_record(RECORD)
+        self.put(begin=begin, gpus=gpus, step_s=step_s)
+        self.write(jobs=len(begin) - 1, entries=len(gpus))
 
     @classmethod
     def of(cls, sizes: Sequence[Sequence[tuple[int, float]]]) -> "GangSizes":

@@ -1,18 +1,20 @@
 """What a scheduler sees: the columns of the active jobs, the nodes, and the plan that runs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
 from rota.core.columns import DURATION_S, ESTIMATE, ITERATION_S, REMAINING
 from rota.core.costs import CostModel
 from rota.core.durations import Knows, write_left
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, unknown
 from rota.core.kernels import sort_by
 from rota.core.placement import Style, first_fit
-from rota.core.policy import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.sizes import grow
 
 INT32 = np.dtype(np.int32)
@@ -44,6 +46,8 @@ class ClusterView:
     """All columns, for kernels; a policy writes only to its own."""
     own_slots: NDArray[np.float64]
     """The policy's own columns over the slots."""
+    own: Mapping[str, NDArray[np.float64]]
+    """Name → the policy's own column of that name, over jobs, slots or groups of jobs."""
     nodes: NDArray[np.int32]
     """The nodes, as in `rota.core.columns`."""
     slot_node: NDArray[np.int32]
@@ -73,6 +77,22 @@ class ClusterView:
         self._now = now
         self.rows = np.zeros(0, np.int32)
         """List order, then free space."""
+
+    def show_own(self, needs: Needs, jobs: Floats, slots: Floats, groups: Floats) -> None:
+        """Show a policy's own columns by their names. Raises ConfigError if a name is taken."""
+        names = needs.own_names
+        taken = [name for name in names if hasattr(ClusterView, name) or name in ClusterView.__annotations__]
+        taken += [name for name in names if names.count(name) > 1]
+        if taken:
+            raise ConfigError(f"needs: no own column can be {taken[0]!r}: the view has that name already")
+        self.own_slots = slots
+        self.own = dict(zip(names, (*jobs, *slots, *groups), strict=True))
+
+    def __getattr__(self, name: str) -> NDArray[np.float64]:
+        own: Mapping[str, NDArray[np.float64]] = self.__dict__.get("own", {})
+        if name in own:
+            return own[name]
+        raise AttributeError(f"a view has no {name!r}; {unknown('own column', name, own)}")
 
     @property
     def now_s(self) -> float:

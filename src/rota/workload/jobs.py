@@ -4,6 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ Numbers = Sequence[float] | Floats
 
 SHOWN = 10  # jobs in a notebook
 
+_OPTIONAL = ("kinds", "sizes", "failed_after_s", "failed")
 UNNAMED = "unnamed"
 """Model of jobs whose trace names none."""
 
@@ -247,11 +249,8 @@ class Workload:
             models=models,
             group=group,
             groups=groups,
-            kinds=_picked(self.kinds, rows),
             speeds={kind: {m: row[m] for m in models if m in row} for kind, row in self.speeds.items()},
-            sizes=_picked(self.sizes, rows),
-            failed_after_s=_picked(self.failed_after_s, rows),
-            failed=_picked(self.failed, rows),
+            **{name: _picked(getattr(self, name), rows) for name in _OPTIONAL},
             **{name: getattr(self, name)[rows] for name in columns},
         )
 
@@ -347,9 +346,9 @@ def workload(
     """
     if not len(ids):
         raise TraceError(f"{name}: no jobs in it")
-    asked, seconds = np.asarray(gpus, float), np.asarray(duration_s, float)
+    asked, seconds = np.array(gpus, float), np.array(duration_s, float)
     numbers, models = _numbered(model)
-    of_group, groups = _numbered(model if group is None else group)
+    of_group, groups = (numbers, models) if group is None else _numbered(group)
     profile_s = profiled_s(models, numbers, asked)
     with np.errstate(all="ignore"):  # what comes of it is checked below
         per_iteration = _filled(iteration_s, _filled(profile_s[0], _shared_s(seconds, iterations)))
@@ -357,14 +356,14 @@ def workload(
     jobs = Workload(
         name=name,
         ids=tuple(ids),
-        submit_s=np.asarray(submit_s, float),
+        submit_s=np.array(submit_s, float),
         gpus=asked,
         iterations=_filled(iterations, filling),
         iteration_s=per_iteration,
         duration_s=seconds,
         stages_s=_filled(stages_s, np.nan_to_num(profile_s[1:])),
         startup_s=_filled(startup_s, startups_s(models, numbers, asked)),
-        priority=np.zeros(len(ids), np.int64) if priority is None else np.asarray(priority, np.int64),
+        priority=np.zeros(len(ids), np.int64) if priority is None else np.array(priority, np.int64),
         model=numbers,
         models=models,
         group=of_group,
@@ -378,7 +377,8 @@ def workload(
     )
     _check(jobs)
     _check_attempts(jobs)
-    return _noted(jobs).take(np.argsort(jobs.submit_s, kind="stable"))
+    in_order = (np.diff(jobs.submit_s) >= 0.0).all() and not jobs.speeds
+    return _noted(jobs) if in_order else _noted(jobs).take(np.argsort(jobs.submit_s, kind="stable"))
 
 
 Entry = TypeVar("Entry")
@@ -397,7 +397,7 @@ def counted(jobs: int) -> str:
 def _numbered(model: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Return each job's model as a number, and the names in order of first appearance."""
     models = {name: number for number, name in enumerate(dict.fromkeys(model))}
-    return np.array([models[name] for name in model], np.int64), tuple(models)
+    return np.fromiter(map(models.__getitem__, model), np.int64, len(model)), tuple(models)
 
 
 def _distinct(rows: Floats) -> NDArray[np.int64]:
@@ -426,10 +426,11 @@ def _shared_s(duration_s: Floats, iterations: Numbers | None) -> Floats:
 
 def _check(jobs: Workload) -> None:
     """Raise for the first job with an impossible value."""
-    if len(set(jobs.ids)) != len(jobs):
+    hashes = np.sort(np.fromiter(map(hash, jobs.ids), np.int64, len(jobs)))  # a set would take half a GB
+    if (np.diff(hashes) == 0).any() and len(set(jobs.ids)) != len(jobs):
         twice = Counter(jobs.ids).most_common(1)[0][0]
         raise TraceError(f"{jobs.name}: job id {twice!r} appears more than once; ids must be unique")
-    for text in (*jobs.ids, *jobs.models, *jobs.groups):
+    for text in chain(jobs.ids, jobs.models, jobs.groups):
         if not text or text != text.strip():
             raise TraceError(f"{jobs.name}: {text!r} is not a name: it is empty or has blanks around it")
     for name in ("group", "kinds", "sizes", "failed_after_s", "failed"):

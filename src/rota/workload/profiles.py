@@ -172,6 +172,10 @@ STARTUP = "startup_s"
 """Extra column of a profile with the seconds of a start."""
 
 
+SHOWN = 8
+"""Batch sizes that an error names, apart from the largest."""
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredTimes:
     """Measured profiles of one device by model and gang size, and the speeds of others."""
@@ -193,8 +197,10 @@ class MeasuredTimes:
         """
         if model in self.sizes:
             *some, last = self.sizes[model]
+            more = " …" if len(some) > SHOWN else ""
             raise InputError(
-                f"{self.source}: has {model} with batches of {', '.join(map(str, some))} and {last}; name "
+                f"{self.source}: has {model} with batches of {', '.join(map(str, some[:SHOWN]))}{more} and "
+                f"{last}; name "
                 f"one of them in the trace, as in {job_name(model, last)!r}"
             )
         gangs = self.rows.get(model)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import NormalDist
 from typing import Literal, get_args
 
@@ -20,6 +21,7 @@ LARGEST_GANG = 32
 
 # Each draw has a stream of random numbers of its own, so that a change to one leaves the others alone.
 GANGS, MODEL, DURATIONS, ARRIVALS = 10, 11, 12, 13
+PART = 1 << 16  # durations that are drawn at once
 
 
 MOST_JOBS = 100_000_000
@@ -112,7 +114,7 @@ def generate(config: SyntheticConfig) -> Workload:
         ids=[str(number) for number in range(config.jobs)],
         submit_s=_arrivals_s(config, gpu_s=float(np.sum(duration_s * gpus))),
         gpus=gpus,
-        model=[models[number] for number in model.tolist()],
+        model=np.array(models, object)[model].tolist(),
         duration_s=duration_s,
         iterations=iterations,
         priority=draw_priorities(config.jobs, config.seed),
@@ -131,7 +133,8 @@ def _durations_s(config: SyntheticConfig) -> Floats:
     low, high = (normal.cdf(math.log(end_s)) for end_s in (config.shortest_s, config.longest_s))
     drawn = low + (high - low) * generator(config.seed, DURATIONS).random(config.jobs)
     inside: Floats = np.clip(drawn, np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg)
-    seconds = np.exp(np.fromiter(map(normal.inv_cdf, inside.tolist()), float, config.jobs))
+    parts = (inside[at : at + PART].tolist() for at in range(0, config.jobs, PART))  # not all in one list
+    seconds = np.exp(np.fromiter(map(normal.inv_cdf, chain.from_iterable(parts)), float, config.jobs))
     return np.asarray(np.clip(seconds, config.shortest_s, config.longest_s), np.float64)
 
 

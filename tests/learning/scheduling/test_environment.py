@@ -16,8 +16,10 @@ import rota
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.errors import InputError, Stuck
 from rota.core.failures import Failures
+from rota.core.timeline import EventKind
 from rota.learning.scheduling.environment import ID, SchedulingEnv, SchedulingVectorEnv
 from rota.learning.scheduling.kernels import CLUSTER_FEATURES, JOB_FEATURES
+from rota.policies.cluster.elastic import Elastic
 from rota.policies.cluster.srtf import Srtf
 from rota.results.metrics import measure
 from rota.simulator.jobs import simulate
@@ -181,6 +183,45 @@ def test_a_job_is_compared_with_those_of_its_group_that_have_ended():
     assert observation["jobs"][:2, columns] == pytest.approx(
         np.array([[np.log(4.0), np.log(2.0)], [0.0, 0.0]])
     )
+
+
+def test_groups_are_those_of_the_trace():
+    """Two users, the same model and size: what the job of one took says nothing about that of the other."""
+    jobs = workload(
+        "users", ["a", "b", "c"], [0.0, 0.0, 0.0], [1, 1, 1], ["bert"] * 3, duration_s=[3.0, 9.0, 9.0],
+        group=["ann", "bob", "ann"],
+    )  # fmt: skip
+    env = SchedulingEnv(jobs, Cluster.uniform(1, 4))
+    env.reset()
+    observation, *_ = env.step(scores_of(env, 3.0, 2.0, 1.0))
+    columns = [OBSERVED["group_mean"], OBSERVED["group_count"]]
+    solo_s = jobs.solo_s[0]
+    assert observation["jobs"][:2, columns] == pytest.approx(
+        np.array([[0.0, 0.0], [np.log(1.0 + solo_s), np.log(2.0)]])
+    )
+
+
+def test_a_resizable_job_grows_by_option():
+    """20 s on 2 GPUs, on 4 half as long, as nothing of it is serial; it begins with one and grows."""
+    jobs = jobs_of((0.0, 2, 20.0)).elastic(serial=0.0)
+    ends = []
+    for resizes in (False, True):
+        env = SchedulingEnv(jobs, Cluster.uniform(1, 4), resizes=resizes)
+        observation, _ = env.reset()
+        assert observation["jobs"][0, OBSERVED["gpus"]] == pytest.approx(np.log(2.0 if resizes else 3.0))
+        *_, info = env.step(scores_of(env, 0.0))
+        ends.append(info["now_s"])
+    assert ends == pytest.approx([20.0, 10.0])
+
+
+def test_resizable_jobs_ranked_by_what_is_left_are_those_of_elastic():
+    jobs = rota.synthetic_trace(jobs=60, gpus=8, seed=3, load=1.2).elastic()
+    cluster = Cluster.uniform(2, 4)
+    env = SchedulingEnv(jobs, cluster, resizes=True, keeps_timeline=True, most_jobs=60)
+    play(env, lambda env: scores_of(env, *-env.view.remaining_s[env.view.order]))
+    expected = simulate(jobs, cluster, Elastic(), compiled=False).timeline
+    assert (expected.events["kind"] == EventKind.RESIZED).any()
+    assert np.array_equal(env.timeline.events, expected.events)
 
 
 def test_kinds_have_their_speeds_and_idle_shares():

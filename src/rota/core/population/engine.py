@@ -284,7 +284,8 @@ class PopulationEngine(GrowingPopulation):
     def fork(self) -> "PopulationEngine":
         """Return a copy that goes on from here, independently."""
         fork = copy.copy(self)
-        fork.record, fork.arrays = self.record.copy(), {}
+        fork.use_record(self.record.copy())
+        fork.arrays = {}
         constant = {"trial_draws", "slot_draws", "switches", "changes", "speeds", *CONSTANT}
         fork.put(**{name: each if name in constant else each.copy() for name, each in self.arrays.items()})
         fork.step_times = copy.copy(self.step_times)

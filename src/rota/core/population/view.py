@@ -8,7 +8,6 @@ from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rota.core.arrays import Mask
 from rota.core.cluster import Cluster
@@ -19,6 +18,7 @@ from rota.core.population.costs import AssignmentCosts
 from rota.core.population.events import Hyper, Interval
 from rota.core.population.outcomes import ALONG_TREES
 from rota.core.population.step_times import StepTimes
+from rota.core.record import SharedRecord
 
 
 class Ranking:
@@ -145,7 +145,7 @@ class RecordList:
         view.numbers[self._count][0] = len(values)
 
 
-class PopulationView:
+class PopulationView(SharedRecord):
     """A population as policies see it; they must not change it."""
 
     now_s = RecordField[float]()
@@ -188,8 +188,7 @@ class PopulationView:
         self._grown_at: list[dict[int, str]] = [{} for _ in range(trials)]
         """Trial → number of its reports so far → the change that was made then."""
         self._growths_seen = 0
-        self.record = np.zeros(1, memory.POPULATION)
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self.lay_out_record(memory.POPULATION)
         self.put(
             trials=np.zeros((memory.TRIAL_ROWS, trials), np.int64),
             metric=np.full(trials, nan),
@@ -340,20 +339,8 @@ class PopulationView:
 
     # ── memory ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, **values: float) -> None:
-        """Write fields of the record that compiled code sees."""
-        for name, value in values.items():
-            self.record[name] = value
-
-    def put(self, **arrays: NDArray[Any]) -> None:
-        """Keep arrays, and write their addresses into the record."""
-        for name, array in arrays.items():
-            self.arrays[name] = array
-            self.record[name] = array.ctypes.data
-
     def _show(self) -> None:
         """Show the arrays under their names."""
-        self.address = int(self.record.ctypes.data)
         self.numbers = {name: self.record[name] for name in memory.POPULATION.names or ()}
         trials = self._trials = self.arrays["trials"]
         slots = self._slots = self.arrays["slots"]

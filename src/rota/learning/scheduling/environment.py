@@ -85,6 +85,8 @@ class SchedulingEnv(gymnasium.Env[SchedulingObservation, Array]):
         - `checkpoint_every_s`, `placement`, `types`: as in `rota.simulate`.
         - `failures`: a `rota.Failures`; each episode of a world has the same ones. Jobs that fail for good
           count in the return until they fail, in the metrics not at all.
+        - `resizes`: jobs with several gang sizes begin with the smallest one, and get idle slots in the order
+          of their scores; else they keep the size of the trace.
         - `keeps_timeline`: `timeline` has the events of the episode.
 
         Raises `rota.RotaError` if an argument is wrong.

@@ -55,6 +55,9 @@ class SchedulingOptions:
     """Devices that jobs prefer: fastest, advantage or blind."""
     failures: Failures | None = None
     """Failures of jobs and nodes, the same in each episode of a world; None for none."""
+    resizes: bool = False
+    """Whether jobs that can have several gang sizes begin with the smallest one, and get idle slots in the
+    order of their scores; else they keep the size of the trace."""
     keeps_timeline: bool = False
     """Whether `timeline` has the events of the episode."""
 
@@ -97,7 +100,14 @@ class SchedulingOptions:
         cost = CostModel(checkpoint_every_s=float(self.checkpoint_every_s))
         bound_s, keeps = float(self.slowdown_bound_s), bool(self.keeps_timeline)
         return EngineRules(
-            cost, self.placement, self.types, bound_s, keeps, self.failures, durations_of(self.durations)
+            cost,
+            self.placement,
+            self.types,
+            bound_s,
+            keeps,
+            self.failures,
+            durations_of(self.durations),
+            resizes=bool(self.resizes),
         )
 
 

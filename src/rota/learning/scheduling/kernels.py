@@ -7,6 +7,7 @@ from rota.core.columns import (
     ESTIMATE,
     EXECUTED_S,
     GPUS,
+    GROUP,
     ITERATION_S,
     KIND,
     KINDS,
@@ -14,7 +15,6 @@ from rota.core.columns import (
     PACE_S,
     PLACE,
     PRIORITY,
-    PROFILE,
     ROW,
     SIZE,
     STARTUP_S,
@@ -126,7 +126,7 @@ def observe_job(lane, e, row, idle, out):
     runs = columns[PLACE, row] >= 0.0
     gpus, executed_s = columns[GPUS, row], columns[EXECUTED_S, row]
     age_s = e.now_s - columns[SUBMIT_S, row]
-    group = 1 + int(columns[PROFILE, row])
+    group = 1 + int(columns[GROUP, row])
     out[0] = 1.0
     out[1] = runs
     out[2] = gpus / e.slots

@@ -24,7 +24,6 @@ World = Workload | tuple[Workload, Cluster]
 """Jobs, perhaps with a cluster of their own."""
 GivenWorlds = World | Iterable[World] | Callable[[int], World]
 """A world, several, or a function that makes one of a seed."""
-NEEDS = Needs(own=(SCORE,), durations="optional")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +37,20 @@ class EngineRules:
     keeps_timeline: bool
     failures: Failures | None
     durations: Durations
+    resizes: bool = False
 
     def engine(self, jobs: Workload, cluster: Cluster) -> LaneEngine:
         """Return an engine at the beginning of a world."""
+        needs = Needs(own=(SCORE,), resizes=self.resizes, durations="optional")
         engine = engine_for(
-            jobs, cluster, NEEDS, self.cost, self.types,
+            jobs, cluster, needs, self.cost, self.types,
             keeps_timeline=self.keeps_timeline, failures=self.failures,
             durations=self.durations,
         )  # fmt: skip
         facts = np.zeros((FACTS, len(jobs)))
         facts[SOLO_S], facts[ASKED] = jobs.solo_s, jobs.gpus
         facts[RATE] = 1.0 / np.maximum(jobs.solo_s, self.bound_s)
-        return LaneEngine.of(engine, facts, self.style)
+        return LaneEngine.of(engine, facts, self.style, grows=self.resizes)
 
 
 @dataclass(frozen=True, slots=True)

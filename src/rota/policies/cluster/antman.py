@@ -16,7 +16,6 @@ from rota.core.columns import (
     KINDS,
     LISTED,
     LOAD_S,
-    OWN,
     PLACE,
     PREFERENCE,
     PRIORITY,
@@ -48,13 +47,20 @@ from rota.core.policy import Needs, Plan
 from rota.core.room import last_rank, may_use, order_of, ranks_for
 from rota.core.view import ClusterView
 
+NEEDS = Needs(
+    own=("phase", "pin"),
+    own_slots=("load", "owner", "owner_job", "guest", "guest_job"),
+    sharing=2,
+    durations="unused",
+    ties=Ties(ends_rel=1e-9, ends_abs=1e-4, arrivals_rel=1e-9),
+)
+
 # Own columns of a job. A pin is a node's number plus one, so that a new job's 0 means none.
-PHASE = OWN
-PIN = OWN + 1
+PHASE, PIN = map(NEEDS.row, NEEDS.own)
 WAITING, RESERVING, STARTED = 0, 1, 2
 
 # Own columns of a slot. Rows and jobs are stored plus one: 0 is none.
-LOAD, OWNER, OWNER_JOB, GUEST, GUEST_JOB = range(5)
+LOAD, OWNER, OWNER_JOB, GUEST, GUEST_JOB = map(NEEDS.row, NEEDS.own_slots)
 
 # How much a job adds to the load of its GPUs: a guaranteed one nine tenths of its share when it reserves
 # them, the rest when it has all. Sums and differences leave a residue in the last bits that takes part in
@@ -72,13 +78,7 @@ class AntMan:
 
     @property
     def needs(self) -> Needs:
-        return Needs(
-            own=("phase", "pin"),
-            own_slots=("load", "owner", "owner_job", "guest", "guest_job"),
-            sharing=2,
-            durations="unused",
-            ties=Ties(ends_rel=1e-9, ends_abs=1e-4, arrivals_rel=1e-9),
-        )
+        return NEEDS
 
     @property
     def compiled(self) -> CompiledPlan:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rota.core.calls import place, sort_rows
-from rota.core.columns import GPUS, GROUP, ITERATION_S, JOB, OWN, PACE_S, PLACE, REMAINING, ROW, STALL_S
+from rota.core.columns import GPUS, GROUP, ITERATION_S, JOB, PACE_S, PLACE, REMAINING, ROW, STALL_S
 from rota.core.compiled import kernel
 from rota.core.driver import CompiledPlan, decide_placed, options_of
 from rota.core.errors import ConfigError
@@ -45,7 +45,9 @@ BEGAN = BINS + 1  # row that says, for all jobs, whether the history was counted
 TOTAL = BINS  # row of the number of jobs that ended, after those of the bins
 
 # The index of a job, the work up to which it holds, and a measure of the jobs that it is from.
-INDEX, UNTIL, SEEN = OWN, OWN + 1, OWN + 2
+COUNTS = tuple(f"ended_{number}" for number in range(BINS))
+NEEDS = Needs(own=("index", "until", "seen"), own_groups=(*COUNTS, "ended", "began"), durations="unused")
+INDEX, UNTIL, SEEN = map(NEEDS.row, NEEDS.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,7 @@ class Gittins:
 
     @property
     def needs(self) -> Needs:
-        counts = tuple(f"ended_{number}" for number in range(BINS))
-        return Needs(
-            own=("index", "until", "seen"), own_groups=(*counts, "ended", "began"), durations="unused"
-        )
+        return NEEDS
 
     @property
     def _options(self) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.calls import place, sort_rows
-from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, ROW, SIZE, SUBMIT_S, UP
+from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, ROW, SIZE, SUBMIT_S, UP
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.driver import CompiledPlan, decide_placed, options_of
@@ -17,8 +17,10 @@ from rota.core.placement import STYLES, Style, first_fit
 from rota.core.policy import Needs, Plan
 from rota.core.view import ClusterView
 
-# Own columns of a job.
-SHARE, LEFT, FAIR_WORK, ENTITLED_S, SEEN_S = range(OWN, OWN + 5)
+NEEDS = Needs(
+    own=("share", "left", "fair_work", "entitled_s", "seen_s"), ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9)
+)
+SHARE, LEFT, FAIR_WORK, ENTITLED_S, SEEN_S = map(NEEDS.row, NEEDS.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,7 @@ class Themis:
 
     @property
     def needs(self) -> Needs:
-        own = ("share", "left", "fair_work", "entitled_s", "seen_s")
-        return Needs(own=own, ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
+        return NEEDS
 
     @property
     def compiled(self) -> CompiledPlan:

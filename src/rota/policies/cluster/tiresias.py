@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rota.core.calls import place
-from rota.core.columns import EXECUTED_S, GPUS, JOB, OWN, PLACE, ROW
+from rota.core.columns import EXECUTED_S, GPUS, JOB, PLACE, ROW
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.driver import CompiledPlan, decide_placed, options_of
@@ -20,7 +20,8 @@ from rota.core.room import ANYWHERE, CONSOLIDATED
 from rota.core.stepping import stay
 from rota.core.view import ClusterView
 
-LEVEL = OWN
+NEEDS = Needs(own=("level",), durations="unused", ties=Ties(arrivals_rel=1e-9))
+LEVEL = NEEDS.row("level")
 
 BY_COST = -1  # the placement of a compiled plan: that of the cost model
 
@@ -44,7 +45,7 @@ class Tiresias:
 
     @property
     def needs(self) -> Needs:
-        return Needs(own=("level",), durations="unused", ties=Ties(arrivals_rel=1e-9))
+        return NEEDS
 
     @property
     def compiled(self) -> CompiledPlan:
