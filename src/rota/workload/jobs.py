@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core import columns as c
-from rota.core.arrays import Floats
+from rota.core.arrays import Floats, distinct
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError, TraceError
 from rota.core.failures import RecordedFailures
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 Numbers = Sequence[float] | Floats
 
+_NUMBERS = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority")
 SHOWN = 10  # jobs in a notebook
 
-_OPTIONAL = ("kinds", "sizes", "failed_after_s", "failed")
 UNNAMED = "unnamed"
 """Model of jobs whose trace names none."""
 
@@ -238,7 +238,6 @@ class Workload:
 
     def take(self, rows: NDArray[np.int64]) -> "Workload":
         """Return these rows, with only the models that they name."""
-        columns = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority")
         numbers, models = _numbered([self.models[number] for number in self.model[rows].tolist()])
         group, groups = _numbered([self.groups[number] for number in self.group[rows].tolist()])
         return replace(
@@ -250,8 +249,11 @@ class Workload:
             group=group,
             groups=groups,
             speeds={kind: {m: row[m] for m in models if m in row} for kind, row in self.speeds.items()},
-            **{name: _picked(getattr(self, name), rows) for name in _OPTIONAL},
-            **{name: getattr(self, name)[rows] for name in columns},
+            kinds=_picked(self.kinds, rows),
+            sizes=_picked(self.sizes, rows),
+            failed_after_s=_picked(self.failed_after_s, rows),
+            failed=_picked(self.failed, rows),
+            **{name: getattr(self, name)[rows] for name in _NUMBERS},
         )
 
     @property
@@ -286,8 +288,8 @@ class Workload:
         table[c.PRIORITY] = self.priority
         table[c.LOAD_S : c.SYNC_S + 1] = self.stages_s
         table[c.MODEL] = self.model
-        table[c.PROFILE] = _distinct(np.vstack([slots, self.iteration_s, self.stages_s]))
-        table[c.GROUP] = _distinct(np.vstack([self.group, slots]))
+        table[c.PROFILE] = distinct(np.vstack([slots, self.iteration_s, self.stages_s]))
+        table[c.GROUP] = distinct(np.vstack([self.group, slots]))
         table[c.KINDS] = self._kind_sets(cluster)
         table[c.ITERATIONS] = table[c.ESTIMATE] = self.iterations
         table[c.JOB] = np.arange(len(self))
@@ -391,23 +393,13 @@ def _picked(column: tuple[Entry, ...], rows: NDArray[np.int64]) -> tuple[Entry, 
 
 def counted(jobs: int) -> str:
     """Return a counted noun: `1 job`, `1,000 jobs`."""
-    return f"{jobs:,} {'job' if jobs == 1 else 'jobs'}"
+    return f"{jobs:,} job{'' if jobs == 1 else 's'}"
 
 
 def _numbered(model: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Return each job's model as a number, and the names in order of first appearance."""
     models = {name: number for number, name in enumerate(dict.fromkeys(model))}
     return np.fromiter(map(models.__getitem__, model), np.int64, len(model)), tuple(models)
-
-
-def _distinct(rows: Floats) -> NDArray[np.int64]:
-    """Return the number of each column among the distinct ones."""
-    order = np.lexsort(rows[::-1])
-    ranked = rows[:, order]
-    differs = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
-    numbers = np.zeros(rows.shape[1], np.int64)
-    numbers[order[1:]] = np.cumsum(differs)
-    return numbers
 
 
 def _filled(given: Sequence[float] | Sequence[Numbers] | Floats | None, default: Floats) -> Floats:
