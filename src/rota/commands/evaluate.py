@@ -37,6 +37,10 @@ def add_parser(subparsers: Any) -> None:
     add(
         "--leave-out", choices=LEFT_OUT, help="leave out each scenario, model, or scenario of a model in turn"
     )
+    add(
+        "--cases", type=int, default=200, metavar="N",
+        help="of an agent that places trials and lets them grow: number of cases, drawn by --seed (200)",
+    )  # fmt: skip
     add("--figures", type=Path, metavar="DIR", help="also draw figures into this folder")
     add_learning(parser, f"where agents and evaluation.json go ({OUT}/NAME); else not written")
 
@@ -117,7 +121,17 @@ def _placement(args: argparse.Namespace) -> int:
     return 0
 
 
-EVALUATE: dict[str, Callable[[argparse.Namespace], int]] = {"adaptation": _agent, "placement": _placement}
+def _joint(args: argparse.Namespace) -> int:
+    from rota.commands.learn_joint import evaluate_joint
+
+    return evaluate_joint(args)
+
+
+EVALUATE: dict[str, Callable[[argparse.Namespace], int]] = {
+    "adaptation": _agent,
+    "placement": _placement,
+    "joint": _joint,
+}
 """Kind of an agent → function that evaluates it."""
 
 
@@ -129,7 +143,7 @@ def _agents(folder: Path) -> dict[Path, "Agent"]:
         return {folder: read_agent(folder)}
     found = {each: read_agent(each) for each in agents_below(folder, KIND)}
     if not found:
-        raise InputError(f"{folder}: no agent in it; learn one first: rota learn --recordings PATH --joint")
+        raise InputError(f"{folder}: no agent in it; learn one first: rota learn --recordings PATH --pooled")
     return found
 
 
