@@ -132,7 +132,7 @@ def test_gittins_counts_the_history_once_by_group_and_gang_size():
         engine.commit(policy.plan(view))
         if number == 1:
             break
-    seen = engine._arrays["own_groups"]
+    seen = engine.snapshot().arrays["own_groups"]
     own = int(engine.table[15, 0])
     assert (seen[TOTAL, own], seen[bin_of(100.0), own], seen[TOTAL, -1]) == (1.0, 1.0, 3.0)
     assert seen[:BINS, -1].sum() == 3.0
