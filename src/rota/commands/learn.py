@@ -1,4 +1,4 @@
-"""`rota learn`: learn from recordings how networks should change, to place trials, or both in one agent."""
+"""`rota learn`: learn how networks should change, to place trials, both in one, or to schedule jobs."""
 
 import argparse
 import json
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rota.recordings.tree import Tree
 
 OUT = Path("results/learn")
-PLACEMENT, JOINT = "placement", "joint"
-"""Tables of a configuration that is about placing trials, or about placing them and letting them grow."""
+PLACEMENT, JOINT, SCHEDULE = "placement", "joint", "schedule"
+"""Tables of a configuration: about placing trials, placing them and letting them grow, or scheduling jobs."""
 MOST_TABLES = 3
 """Number of agents above which each has a line instead of a table."""
 
@@ -28,10 +28,10 @@ def add_parser(subparsers: Any) -> None:
     """Add `learn`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "learn",
-        help="learn from recordings how networks should change, to place trials, or both in one",
+        help="learn how networks should change, to place trials, or both in one; or to schedule jobs",
         description="Learn agents from recorded trees, or, if the configuration has a [placement] table, one "
-        "that places trials on unequal slots; with a [joint] table one that does both. Stop it at any "
-        "moment; the same command goes on from there.",
+        "that places trials on unequal slots; with a [joint] table one that does both; with a [schedule] "
+        "table some that schedule jobs. Stop it at any moment; the same command goes on from there.",
     )
     pooled = "one agent from all trees (else one per scenario)"
     parser.add_argument("--pooled", action="store_true", default=None, help=pooled)
@@ -68,8 +68,9 @@ def run(args: argparse.Namespace) -> int:
         from rota.config.describe import help_text
         from rota.learning.joint.config import JointFile
         from rota.learning.placement.config import PlacementFile
+        from rota.learning.scheduling.training import ScheduleFile
 
-        asked = (LearnConfig, PlacementFile, JointFile) if args.live is None else (LiveConfig,)
+        asked = (LearnConfig, PlacementFile, JointFile, ScheduleFile) if args.live is None else (LiveConfig,)
         say(*map(help_text, asked), sep="\n\n")
         return 0
     import tensorboardX  # noqa: F401 (it is needed when all is learned: who lacks it should know before)
@@ -82,6 +83,10 @@ def run(args: argparse.Namespace) -> int:
         from rota.commands.learn_joint import run_joint
 
         return run_joint(args)
+    if _has_table(args.config, SCHEDULE):
+        from rota.commands.learn_schedule import run_schedule
+
+        return run_schedule(args)
     if args.live is not None:
         from rota.commands.learn_live import run_live
 

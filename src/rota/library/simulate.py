@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from rota.config.load import dump
 from rota.core.cluster import Cluster
 from rota.core.costs import COSTS, CostModel
@@ -167,15 +169,16 @@ def digest(
     durations: Durations = EXACT_DURATIONS,
 ) -> str:
     """Digest what a run follows from: jobs, cluster, policy, rules, and the code."""
-    names = jobs.ids, jobs.models, jobs.groups, jobs.kinds, jobs.speeds
+    names = jobs.models, jobs.groups, jobs.kinds, jobs.speeds
     facts: tuple[object, ...] = (*names, cluster, settings(policy))
     facts += (cost, types, failures, *((jobs.failed_after_s, jobs.failed) if failures else ()))
     facts += () if durations == EXACT_DURATIONS else (durations,)
     facts += () if jobs.history is None else (jobs.history.digest,)
     facts += (jobs.sizes,) if policy.needs.resizes else ()
     found = hashlib.sha256(repr(facts).encode())
+    found.update("\0".join(jobs.ids).encode("utf-8", "surrogatepass"))
     for column in COLUMNS:
-        found.update(getattr(jobs, column).tobytes())
+        found.update(np.ascontiguousarray(getattr(jobs, column)).data)
     found.update(_own_sources())
     modules = {base.__module__ for base in type(policy).__mro__}
     for file in sorted({file for module in modules for file in sources(module)}):
