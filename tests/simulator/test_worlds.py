@@ -12,7 +12,8 @@ from rota.core.errors import ConfigError, InputError
 from rota.policies.cluster.gittins import BINS, TOTAL, Gittins, bin_of
 from rota.results.world_ratios import WorldResult, ratios, text
 from rota.simulator.jobs import engine_for
-from rota.simulator.worlds import WorldSettings, build, contention, parts_by_group, read_worlds, sized
+from rota.simulator.windows import contention, sized
+from rota.simulator.worlds import WorldSettings, build, parts_by_group, read_worlds
 from rota.workload.history import with_history
 from rota.workload.jobs import workload
 
@@ -36,18 +37,22 @@ def jobs(*rows, group=None, name="by hand"):
 FOUR = jobs(*[(0, 8, 100)] * 4)
 
 
+def nodes(count):
+    return rota.Cluster.uniform(count, 8)
+
+
 def test_contention_is_the_mean_completion_time_in_times_alone():
     # On one node they end after 100, 200, 300 and 400 s, on two after 100, 100, 200 and 200.
-    assert contention(FOUR, 1) == 2.5
-    assert contention(FOUR, 2) == 1.5
-    assert contention(FOUR, 4) == 1.0
+    assert [contention(FOUR, nodes(count)) for count in (1, 2, 4)] == [2.5, 1.5, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "found"), [(1.5, (2, 1.5)), (1.6, (2, 1.5)), (2.4, (1, 2.5)), (9, (1, 2.5))]
-)
-def test_the_cluster_is_that_with_the_nearest_contention(wanted, found):
-    assert sized(FOUR, wanted) == found
+@pytest.mark.parametrize(("wanted", "count"), [(1.5, 2), (1.6, 2), (2.4, 1)])
+def test_the_cluster_is_that_with_the_nearest_contention(wanted, count):
+    assert sized(FOUR, wanted) == nodes(count)
+
+
+def test_there_is_no_cluster_where_no_contention_is_near():
+    assert sized(FOUR, 9.0) is None
 
 
 SETTINGS = WorldSettings(windows=3, jobs=(40, 60), seed=7)
@@ -73,8 +78,8 @@ def test_worlds_are_read_as_they_were_drawn(folder):
         assert 40 <= len(world.jobs) == facts.jobs <= 60
         assert world.jobs.submit_s[0] == 0.0
         assert world.jobs.gpus.max() <= 32
-        assert abs(facts.measured / facts.contention - 1.0) <= 0.25
-        assert contention(world.jobs, facts.nodes) == facts.measured
+        assert abs(np.log(facts.measured / facts.contention)) <= 0.25
+        assert contention(world.jobs, world.cluster) == facts.measured
         assert world.cluster.slots == 8 * facts.nodes
         assert len(world.jobs.history or ()) == facts.history
 

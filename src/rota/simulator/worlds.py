@@ -1,8 +1,6 @@
 """Worlds to compare schedulers on: windows of consecutive jobs of traces, on clusters sized by contention.
 
-The size of a cluster is the number of 8-GPU nodes at which fifo with backfill has a mean job completion time
-nearest to a multiple, the contention, of the mean time alone. Sized by load, a few giant jobs would leave the
-rest without a queue, and all schedulers would be alike.
+Clusters are sized as in `rota.simulator.windows`: by the contention that is asked for.
 
     DIR/worlds.json          the settings and all worlds
     DIR/NAME.csv             the jobs of a world, the first of them submitted at 0 s
@@ -23,9 +21,7 @@ from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError
 from rota.core.files import write_file
 from rota.core.text import aligned
-from rota.core.timeline import EventKind
-from rota.policies.cluster.fifo import Fifo
-from rota.simulator.jobs import simulate
+from rota.simulator.windows import contention, sized
 from rota.workload import plain
 from rota.workload.history import with_history
 from rota.workload.jobs import Workload
@@ -33,7 +29,6 @@ from rota.workload.jobs import Workload
 GPUS_PER_NODE = 8
 MOST_HISTORY = 20_000  # jobs of a history, the last ones
 TRIES = 12  # windows that are drawn for a world until one can be sized
-TOLERANCE = 0.25  # relative distance from the contention that is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,35 +83,6 @@ class TraceWorld:
     cluster: Cluster
 
 
-def contention(jobs: Workload, nodes: int) -> float:
-    """Return the mean completion time under fifo with backfill ÷ the mean time alone, on so many nodes."""
-    cluster = Cluster.uniform(nodes, GPUS_PER_NODE)
-    events = simulate(jobs, cluster, Fifo(backfill=True)).timeline.events
-    ended = events[events["kind"] == EventKind.FINISHED]
-    return float((ended["at_s"] - jobs.submit_s[ended["job"]]).mean() / jobs.solo_s.mean())
-
-
-def sized(jobs: Workload, wanted: float) -> tuple[int, float]:
-    """Return the number of nodes with the contention nearest to one, and its own contention."""
-    least = int(np.ceil(jobs.gpus.max() / GPUS_PER_NODE))
-    found: dict[int, float] = {}
-
-    def at(nodes: int) -> float:
-        if nodes not in found:
-            found[nodes] = contention(jobs, nodes)
-        return found[nodes]
-
-    high = max(least, 1)
-    while at(high) > wanted:
-        high *= 2
-    low = max(high // 2, least)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if at(middle) > wanted else (low, middle)
-    best = min((low, high), key=lambda nodes: abs(np.log(at(nodes) / wanted)))
-    return best, at(best)
-
-
 def parts_by_group(trace: Workload, least: int) -> list[Workload]:
     """Return the jobs of each group that has so many, as traces of their own."""
     counts = np.bincount(trace.group, minlength=len(trace.groups))
@@ -148,8 +114,8 @@ def draw(
         count = int(rng.integers(least, min(most, len(small)) + 1))
         first = int(rng.integers(len(small) - count + 1))
         jobs = small.window(first, count)
-        nodes, measured = sized(jobs, wanted)
-        if abs(measured / wanted - 1.0) <= TOLERANCE:
+        cluster = sized(jobs, wanted, GPUS_PER_NODE)
+        if cluster is not None:
             break
     else:
         raise InputError(f"{trace.name}: no window has a contention of {wanted:g}; ask for another one")
@@ -158,7 +124,10 @@ def draw(
     rows = np.flatnonzero(before)[-MOST_HISTORY:]
     history = small.take(rows) if len(rows) else None
     name = f"{trace.name}-{number}"
-    return WorldFacts(name, trace.name, first, count, nodes, wanted, measured, len(rows)), jobs, history
+    facts = WorldFacts(
+        name, trace.name, first, count, len(cluster.nodes), wanted, contention(jobs, cluster), len(rows)
+    )
+    return facts, jobs, history
 
 
 def build(
