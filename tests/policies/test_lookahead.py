@@ -51,6 +51,22 @@ def test_a_preview_ends_as_the_jobs_do_if_no_other_arrives(name, cluster):
     assert previewed == 3
 
 
+def test_a_preview_moves_running_jobs_if_the_engine_does():
+    """With placement `advantage` running jobs move to faster devices; a preview must know that."""
+    policy = scheduler_class("srtf")()
+    done = simulate(JOBS, UNEVEN, policy, types="advantage", compiled=False)
+    ends_s = {event.job: event.at_s for event in done.timeline if isinstance(event, Finished)}
+    engine = engine_for(JOBS, UNEVEN, policy.needs, types="advantage")
+    for view in engine:
+        rows = view.order.copy()
+        if engine.active + engine.done == len(JOBS):
+            found = Preview(view, policy.needs, view.columns[c.REMAINING, rows])
+            found.go_on(policy, lambda other: planned(policy, other), 10_000)
+            assert found.ends_s() == pytest.approx([ends_s[int(job)] for job in view.columns[c.JOB, rows]])
+            return
+        engine.commit(policy.plan(view))
+
+
 def test_a_preview_has_only_the_jobs_that_are_present():
     policy = scheduler_class("srtf")()
     engine = engine_for(JOBS, CLUSTER, policy.needs)

@@ -50,7 +50,8 @@ class Preview:
         given[c.JOB] = np.arange(len(rows))
         cluster = replace(view.cluster, changes=()) if view.cluster.changes else view.cluster
         speed = Speed(arrays["speeds"], float(record["cross_node"][0]), float(record["cross_switch"][0]))
-        preferences = Preferences(arrays["nodes"][c.FACTS :], ONE_ORDER)
+        moves = bool(record["moves"][0])
+        preferences = Preferences(arrays["nodes"][c.FACTS :], ONE_ORDER, moves=moves)
         sharing = max(needs.sharing, int(record["sharing"][0]) if _shares(view) else 1)
         needs = replace(needs, sharing=sharing)
         self.engine = JobsEngine(given, cluster, view.cost, needs, preferences, speed=speed)
