@@ -3,7 +3,7 @@
 #
 #     bash scripts/evaluate.sh [--quick] [--recordings PATH…]
 #
-# Evaluates all in results/learn on the shipped recordings, and compares the one that places trials with every rule;
+# Evaluates all in results/learn on the shipped recordings, and compares the ones that place trials with rules;
 # learns agents that leave out a scenario, or a model, and evaluates them there. Into results/evaluate, figures into
 # plots/evaluate. --quick: of what learn.sh --quick made.
 set -euo pipefail
@@ -26,7 +26,8 @@ done
 [[ ${#unknown[@]} == 0 ]] || mistake "${unknown[0]}: unknown; see --help"
 [[ ${#recordings[@]} -gt 0 ]] || recordings=("${here}results/recordings/trees")
 agents="${here}results/${quick}learn" out="${here}results/${quick}evaluate" figures="${here}plots/${quick}evaluate"
-few=()
+few=() cases=200
+[[ -z $quick ]] || cases=2
 [[ -z $quick ]] || few=(--set seeds=[0] --set episodes=6400)
 
 if [[ ! -d $agents ]]; then
@@ -35,6 +36,7 @@ fi
 for family in "$agents"/*/; do
     name="$(basename "$family")" on=(--recordings "${recordings[@]}")
     [[ $name != place ]] || on=() # it places trials on random slots
+    [[ $name != joint-growth ]] || on=(--recordings "${here}results/recordings/growth" --cases "$cases")
     "$python" -P -m rota evaluate --agent "$agents/$name" ${on[@]+"${on[@]}"} --out "$out/$name" --figures "$figures/$name"
 done
 for what in scenario model; do

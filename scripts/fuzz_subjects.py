@@ -257,7 +257,7 @@ def subjects() -> Iterator[Subject]:
 
 def _recordings() -> Iterator[Subject]:
     look = (f"recordings describe {IN}", f"recordings describe {IN} --figure f.png")
-    learn = f"learn --recordings {IN} --joint --out made --quiet"
+    learn = f"learn --recordings {IN} --pooled --out made --quiet"
     adapt = (f"recordings adaptation {IN}", f"recordings adaptation {IN} --figure f.png")
     yield Subject("trees", ("*/recording.json", "*/points.csv"), (*look, *adapt, learn))
     grown = ("*/recording.json", "*/nodes.csv", "*/structures.csv")
@@ -283,7 +283,7 @@ def _agents() -> Iterator[Subject]:
             f"evaluate --agent {IN}/agent --recordings {IN}/trees",
             f"evaluate --agent {IN}/agent --recordings {IN}/trees --figures figures --out made",
             f"report {IN}/agent",
-            f"learn --recordings {IN}/trees --joint --set start={IN}/agent --out made --quiet",
+            f"learn --recordings {IN}/trees --pooled --set start={IN}/agent --out made --quiet",
         ),
     )
     yield Subject(
@@ -338,7 +338,7 @@ def prepare(ground: Path, rota: Rota) -> None:
         shutil.copytree(tree, ground / "growth-trees" / name)
     shutil.copytree(ROOT / "results/recordings/profiles/profiles", ground / "profiles" / "profiles")
     _small_curves(ground)
-    rota("learn", "--recordings", ground / "trees", "--joint", "--set", "episodes=64",
+    rota("learn", "--recordings", ground / "trees", "--pooled", "--set", "episodes=64",
          "--out", ground / "agent/agent", "--quiet", "--workers", 1)  # fmt: skip
     place = ground / "placement-agent/results/learn/place"
     (place / "place.toml").parent.mkdir(parents=True)

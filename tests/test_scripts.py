@@ -320,7 +320,7 @@ def test_quick_recordings_have_a_configuration_of_their_own(machine):
 
 
 LEARN = "python -P -m rota learn"
-FAMILIES = ("joint", "scratch", "transfer", "curricula", "models")
+FAMILIES = ("pooled", "scratch", "transfer", "curricula", "models")
 
 
 def test_learn_learns_every_family(machine):
@@ -346,13 +346,14 @@ def test_quick_and_full_say_how_much_is_learned(machine):
     machine.asked()
     machine.run("learn.sh", "--quick")
     quick = machine.asked()
-    *families, place = quick
+    *families, place, joint = quick
     assert len(families) == len(FAMILIES)
     assert all("--out ROOT/results/quick-learn/" in line and "--set episodes=" in line for line in families)
     assert all(line.endswith(" --workers 1") for line in quick)
     assert place.startswith(
         f"{LEARN} ROOT/config/learn/place.toml --out ROOT/results/quick-learn/place --set "
     )
+    assert joint.startswith(f"{LEARN} ROOT/config/learn/joint-growth.toml --out ROOT/results/quick-learn/")
     machine.run("learn.sh", "--full", "mine/scratch.toml", "--out", "mine")
     assert machine.asked() == [f"{LEARN} mine/scratch.toml --out mine/scratch --set episodes=75000"]
 
@@ -363,16 +364,18 @@ def test_evaluate_says_what_is_missing_and_else_evaluates_all(machine):
     run = machine.run("evaluate.sh")
     assert run.returncode == 2
     assert "learn first: bash scripts/learn.sh" in run.stderr
-    for name in ("joint", "place"):
+    for name in ("joint-growth", "place", "pooled"):
         (machine.root / "results" / "learn" / name).mkdir(parents=True)
     run = machine.run("evaluate.sh", "--recordings", "a", "b")
     assert run.returncode == 0
     evaluate = "python -P -m rota evaluate"
     assert machine.asked() == [
-        f"{evaluate} --agent ROOT/results/learn/joint --recordings a b "
-        "--out ROOT/results/evaluate/joint --figures ROOT/plots/evaluate/joint",
+        f"{evaluate} --agent ROOT/results/learn/joint-growth --recordings ROOT/results/recordings/growth "
+        "--cases 200 --out ROOT/results/evaluate/joint-growth --figures ROOT/plots/evaluate/joint-growth",
         f"{evaluate} --agent ROOT/results/learn/place "
         "--out ROOT/results/evaluate/place --figures ROOT/plots/evaluate/place",
+        f"{evaluate} --agent ROOT/results/learn/pooled --recordings a b "
+        "--out ROOT/results/evaluate/pooled --figures ROOT/plots/evaluate/pooled",
         *(
             f"{evaluate} ROOT/config/learn/unseen.toml --leave-out {what} --recordings a b "
             f"--out ROOT/results/evaluate/without-{what} --figures ROOT/plots/evaluate/without-{what}"

@@ -54,7 +54,7 @@ def rota(here, capsys):
 
 def test_learn_prints_one_object_and_so_does_evaluate(rota, recordings):
     code, out, _ = rota(
-        "learn", "--recordings", recordings, "--joint", "--seed", 0, "--out", "a", "--json", *QUICK
+        "learn", "--recordings", recordings, "--pooled", "--seed", 0, "--out", "a", "--json", *QUICK
     )
     assert code == 0
     found = json.loads(out)
@@ -147,7 +147,7 @@ it.StageLearner._update = update
 
 
 def test_killed_at_any_moment_it_goes_on_and_comes_to_the_same(rota, recordings, here):
-    words = ["learn", "--recordings", "trees", "--joint", "--set", "episodes=12800", "--quiet"]
+    words = ["learn", "--recordings", "trees", "--pooled", "--set", "episodes=12800", "--quiet"]
     rota(*words, "--out", "whole")
     command = [sys.executable, "-c", KILLED + MAIN, *words, "--out", "killed"]
     done = subprocess.run(command, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -158,7 +158,7 @@ def test_killed_at_any_moment_it_goes_on_and_comes_to_the_same(rota, recordings,
 
 
 def test_logs_are_plain_and_for_tensorboard(rota, recordings, here):
-    rota("learn", "--recordings", recordings, "--joint", "--out", "a", *QUICK)
+    rota("learn", "--recordings", recordings, "--pooled", "--out", "a", *QUICK)
     head, first, *_ = (here / "a" / "updates.csv").read_text().splitlines()
     assert head == "stage,episodes,objective,reward,accuracy,entropy,lr,temperature"
     assert first.startswith("0,256,")  # 64 of each of four trees
@@ -183,12 +183,12 @@ def test_a_recording_with_missing_sequences_says_which(rota, recordings):
     curves = {made: points for made, points in whole.curves.items() if made not in ((0, 1), (2, 2))}
     partial = Tree(whole.model, whole.data, "middle", 0, 400.0, 200.0, 2, ACTIONS, curves, whole.provenance)
     write_tree(recordings / "partial", partial)
-    said = rota("learn", "--recordings", recordings, "--joint", "--out", "a")
+    said = rota("learn", "--recordings", recordings, "--pooled", "--out", "a")
     wrong(said, "ConvNet2 middle", "2 of 9 sequences are missing (0-1, 2-2)", "record them first")
 
 
 def test_damaged_recordings_and_agents_are_told(rota, recordings, here):
-    rota("learn", "--recordings", recordings, "--joint", "--out", "a", *QUICK)
+    rota("learn", "--recordings", recordings, "--pooled", "--out", "a", *QUICK)
     facts = json.loads((here / "a" / "agent.json").read_text())
     (here / "a" / "agent.json").write_text(json.dumps(facts | {"version": 99}))
     said = rota("evaluate", "--agent", "a", "--recordings", recordings)
@@ -197,27 +197,27 @@ def test_damaged_recordings_and_agents_are_told(rota, recordings, here):
     wrong(rota("evaluate", "--agent", "a", "--recordings", recordings), "agent.json: cannot be read")
     points = next(recordings.glob("*early*")) / "points.csv"
     points.write_text(points.read_text()[:200])
-    wrong(rota("learn", "--recordings", recordings, "--joint", "--out", "b"), "checksum differs")
+    wrong(rota("learn", "--recordings", recordings, "--pooled", "--out", "b"), "checksum differs")
     (points.parent / FACTS).unlink()
-    wrong(rota("learn", "--recordings", recordings, "--joint", "--out", "b"), "not a complete recording")
+    wrong(rota("learn", "--recordings", recordings, "--pooled", "--out", "b"), "not a complete recording")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("learn",), "from what?"),
-        (("learn", "--recordings", "nowhere", "--joint"), "nowhere: not there"),
-        (("learn", "--recordings", ".", "--joint", "--workers", "ray"), "only agents that place trials"),
+        (("learn", "--recordings", "nowhere", "--pooled"), "nowhere: not there"),
+        (("learn", "--recordings", ".", "--pooled", "--workers", "ray"), "only agents that place trials"),
         (("learn", "none.toml"), "none.toml: no such file"),
         (("evaluate", "--recordings", "trees"), "Give --agent DIR"),
         (("evaluate", "--agent", "nowhere", "--recordings", "trees"), "nowhere: no agent in it"),
         (("evaluate", "--agent", "trees", "--recordings", "trees"), "trees: no agent in it"),
         (("evaluate", "--agent", "x", "--leave-out", "model"), "Give --agent DIR"),
         (
-            ("learn", "--recordings", "trees", "--joint", "--set", "method.netwrk=x"),
+            ("learn", "--recordings", "trees", "--pooled", "--set", "method.netwrk=x"),
             "Did you mean 'network'?",
         ),
-        (("learn", "--recordings", "trees", "--joint", "--set", 'models=["vgg16"]'), "no tree of 'vgg16'"),
+        (("learn", "--recordings", "trees", "--pooled", "--set", 'models=["vgg16"]'), "no tree of 'vgg16'"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_how_to_fix_it(rota, recordings, words, message):

@@ -79,7 +79,7 @@ def test_widening_is_an_action_like_any_other(rota, here, monkeypatch):
     (here / "wide.toml").write_text(wide)
     assert rota("record", "wide.toml", "--out", "rec", "--workers", 1, "--quiet")[0] == 0
     code, out, _ = rota(
-        "learn", "--recordings", "rec", "--joint", "--out", "a", "--json", "--set", "episodes=12800"
+        "learn", "--recordings", "rec", "--pooled", "--out", "a", "--json", "--set", "episodes=12800"
     )
     assert code == 0
     (row,) = json.loads(out)["scenarios"]
@@ -103,7 +103,7 @@ def test_mistakes_are_told(rota, here):
     for words, message in (
         (("--live", "none.toml"), "none.toml: no such file"),
         (("--live", "two.toml"), "has 2 [[trees]]; --live learns from exactly one"),
-        (("--live", "trees.toml", "--recordings", "x"), "leave CONFIG, --recordings and --joint out"),
+        (("--live", "trees.toml", "--recordings", "x"), "leave CONFIG, --recordings and --pooled out"),
         (("--live", "trees.toml", "--set", "temperature=3"), "unknown key 'temperature'"),
         (("--live", "trees.toml", "--set", 'start="agent"'), "unknown key 'start'"),
         (("--live", "trees.toml", "--set", "seeds=[0, 1]"), "seeds: --live learns one agent; give one"),

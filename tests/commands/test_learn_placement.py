@@ -134,7 +134,7 @@ def test_an_agent_for_a_target_is_tried_by_the_time_to_the_target(rota):
         (("--set", "placement.cases.slots=[4,2]"), "slots is [4, 2]; give the least and the most"),
         (("--set", 'placement.cases.goal="fast"'), "makespan"),
         (("--recordings", "trees"), "--recordings: small.toml learns to place trials, from none"),
-        (("--joint",), "--joint: small.toml learns to place trials"),
+        (("--pooled",), "--pooled: small.toml learns to place trials"),
     ],
 )
 def test_bad_input_says_what_is_wrong(rota, words, says):

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.learning.evaluate import DRAWS, best_fixed, evaluate, headroom, others, outcome, rows
+from rota.learning.evaluate import (
+    DRAWS,
+    all_sequences,
+    best_fixed,
+    evaluate,
+    headroom,
+    others,
+    outcome,
+    ranking,
+    rows,
+)
 from rota.learning.problem import Problem, problem_of
 from rota.policies.growth import Fixed, Never
 
@@ -183,3 +193,12 @@ def test_rows_say_what_was_seen_and_compare_with_what_was_learned_there(small):
     assert [row.agent.sequence for row in found] == [(1, 1), (1, 1)]
     assert [row.others.fixed_sequence for row in found] == [(0, 1), (0, 1)]
     assert [row.others.fixed for row in found] == [0.4, 0.1]
+
+
+def test_all_sequences_are_listed_with_their_ranks_and_equal_ones_share_them(small):
+    problem = small(0.2, 0.5, 0.4, 0.5)
+    (row,) = rows(Never(), [problem], frozenset())
+    found = all_sequences(row, problem)
+    assert [(each.rank, each.accuracy) for each in found] == [(1, 0.5), (1, 0.5), (3, 0.4), (4, 0.2)]
+    assert [each.changes for each in found if each.chosen] == [("nothing", "nothing")]
+    assert ranking(row, problem).splitlines()[2] == "→     1   50.00%  nothing, nothing"

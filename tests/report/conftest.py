@@ -221,7 +221,7 @@ def make_agent(tmp_path: Path) -> Callable[..., Path]:
         write_history(folder, rows)
         stage = {"trees": ["convnet2/early", "convnet2/late"], "episodes": 100, "temperature": 1.0}
         about = {"seed": seed, "stages": [stage], "started_from": ""}
-        made = {"command": "rota learn --joint"}
+        made = {"command": "rota learn --pooled"}
         facts = AgentFacts(kind="adaptation", network="structural", about=about, provenance=made, sha256="")
         write_agent_file(folder, facts, {})
         return folder

@@ -37,6 +37,11 @@ def add_parser(subparsers: Any) -> None:
     add(
         "--leave-out", choices=LEFT_OUT, help="leave out each scenario, model, or scenario of a model in turn"
     )
+    add("--all", action="store_true", help="also print every sequence of each tree, with its rank")
+    add(
+        "--cases", type=int, default=200, metavar="N",
+        help="of an agent that places trials and lets them grow: number of cases, drawn by --seed (200)",
+    )  # fmt: skip
     add("--figures", type=Path, metavar="DIR", help="also draw figures into this folder")
     add_learning(parser, f"where agents and evaluation.json go ({OUT}/NAME); else not written")
 
@@ -59,7 +64,7 @@ SAID = ("config", "--agent", "--leave-out", "--recordings+", "--seed", "--set")
 def _agent(args: argparse.Namespace) -> int:
     from rota.config.bind import own_growth
     from rota.core.registry import is_outside
-    from rota.learning.evaluate import rows
+    from rota.learning.evaluate import all_sequences, ranking, rows
     from rota.learning.outcome import Evaluation, table, write_evaluations
     from rota.learning.problem import problem_of, read_trees
 
@@ -71,19 +76,30 @@ def _agent(args: argparse.Namespace) -> int:
     agents = {} if own else _agents(args.agent)
     policy = own_growth(str(args.agent), _options(args.set)) if own else None
     problems = [problem_of(tree) for tree in read_trees(args.recordings)]
+    fitting = [_fitting(agent, problems, folder) for folder, agent in agents.items()]
     found = [
-        Evaluation(str(folder), dict(agent.about), tuple(_rows(agent, _fitting(agent, problems, folder))))
-        for folder, agent in agents.items()
+        Evaluation(str(folder), dict(agent.about), tuple(_rows(agent, here)))
+        for (folder, agent), here in zip(agents.items(), fitting, strict=True)
     ]
     if policy is not None:
         found = [Evaluation(policy.name, {}, tuple(rows(policy.policy, problems, frozenset())))]
+        fitting = [problems]
+    pairs = [list(zip(each.rows, here, strict=True)) for each, here in zip(found, fitting, strict=True)]
     _keep(found, args, write_evaluations, "draw_evaluations")
     if args.json:
-        scenarios = [row.to_json() | {"agent": each.agent} for each in found for row in each.rows]
+        scenarios = [
+            row.to_json()
+            | {"agent": each.agent}
+            | ({"sequences": [one._asdict() for one in all_sequences(row, problem)]} if args.all else {})
+            for each, here in zip(found, pairs, strict=True)
+            for row, problem in here
+        ]
         say(json.dumps({"scenarios": scenarios}))
         return 0
-    for each in found:
+    for each, here in zip(found, pairs, strict=True):
         say(f"{each.agent}\n{table(each.rows)}", end="\n\n")
+        for row, problem in here if args.all else ():
+            say(ranking(row, problem), end="\n\n")
     return 0
 
 
@@ -117,7 +133,17 @@ def _placement(args: argparse.Namespace) -> int:
     return 0
 
 
-EVALUATE: dict[str, Callable[[argparse.Namespace], int]] = {"adaptation": _agent, "placement": _placement}
+def _joint(args: argparse.Namespace) -> int:
+    from rota.commands.learn_joint import evaluate_joint
+
+    return evaluate_joint(args)
+
+
+EVALUATE: dict[str, Callable[[argparse.Namespace], int]] = {
+    "adaptation": _agent,
+    "placement": _placement,
+    "joint": _joint,
+}
 """Kind of an agent → function that evaluates it."""
 
 
@@ -129,7 +155,7 @@ def _agents(folder: Path) -> dict[Path, "Agent"]:
         return {folder: read_agent(folder)}
     found = {each: read_agent(each) for each in agents_below(folder, KIND)}
     if not found:
-        raise InputError(f"{folder}: no agent in it; learn one first: rota learn --recordings PATH --joint")
+        raise InputError(f"{folder}: no agent in it; learn one first: rota learn --recordings PATH --pooled")
     return found
 
 

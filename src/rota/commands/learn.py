@@ -1,4 +1,4 @@
-"""`rota learn`: learn, from recordings, how networks should change while they train; or to place trials."""
+"""`rota learn`: learn how networks should change, to place trials, both in one, or to schedule jobs."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import command_line, given_file, say, workers
+from rota.commands.common import command_line, given_file, renamed_flag, say, workers
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rota.recordings.tree import Tree
 
 OUT = Path("results/learn")
-PLACEMENT = "placement"
-"""Table of a configuration that is about placing trials."""
+PLACEMENT, JOINT, SCHEDULE = "placement", "joint", "schedule"
+"""Tables of a configuration: about placing trials, placing them and letting them grow, or scheduling jobs."""
 MOST_TABLES = 3
 """Number of agents above which each has a line instead of a table."""
 
@@ -28,12 +28,14 @@ def add_parser(subparsers: Any) -> None:
     """Add `learn`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "learn",
-        help="learn from recordings how networks should change while they train, or to place trials",
+        help="learn how networks should change, to place trials, or both in one; or to schedule jobs",
         description="Learn agents from recorded trees, or, if the configuration has a [placement] table, one "
-        "that places trials on unequal slots. Stop it at any moment; the same command goes on from "
-        "there.",
+        "that places trials on unequal slots; with a [joint] table one that does both; with a [schedule] "
+        "table some that schedule jobs. Stop it at any moment; the same command goes on from there.",
     )
-    parser.add_argument("--joint", action="store_true", help="one agent from all (else one per scenario)")
+    pooled = "one agent from all trees (else one per scenario)"
+    parser.add_argument("--pooled", action="store_true", default=None, help=pooled)
+    parser.add_argument("--joint", action="store_true", default=None, help=argparse.SUPPRESS)
     live = "learn from real training, of what this file asks to record: config/record/quick.toml"
     parser.add_argument("--live", type=given_file, metavar="TOML", help=live)
     parser.add_argument("--help-config", action="store_true", help="list the keys of the configuration")
@@ -61,35 +63,46 @@ def run(args: argparse.Namespace) -> int:
     """Learn; prints what each agent would do where it has learned."""
     from rota.learning.config import LearnConfig, LiveConfig
 
+    renamed_flag(args, "--joint", "--pooled")
     if args.help_config:
         from rota.config.describe import help_text
+        from rota.learning.joint.config import JointFile
         from rota.learning.placement.config import PlacementFile
+        from rota.learning.scheduling.training import ScheduleFile
 
-        asked = (LearnConfig, PlacementFile) if args.live is None else (LiveConfig,)
+        asked = (LearnConfig, PlacementFile, JointFile, ScheduleFile) if args.live is None else (LiveConfig,)
         say(*map(help_text, asked), sep="\n\n")
         return 0
     import tensorboardX  # noqa: F401 (it is needed when all is learned: who lacks it should know before)
 
-    if _asks_to_place(args.config):
+    if _has_table(args.config, PLACEMENT):
         from rota.commands.learn_placement import run_placement
 
         return run_placement(args)
+    if _has_table(args.config, JOINT):
+        from rota.commands.learn_joint import run_joint
+
+        return run_joint(args)
+    if _has_table(args.config, SCHEDULE):
+        from rota.commands.learn_schedule import run_schedule
+
+        return run_schedule(args)
     if args.live is not None:
         from rota.commands.learn_live import run_live
 
         return run_live(args)
-    out = args.out or OUT / (args.config.stem if args.config else "joint" if args.joint else "scenarios")
+    out = args.out or OUT / (args.config.stem if args.config else "pooled" if args.pooled else "scenarios")
     runs = _runs(args, out)
     learn_all(runs, out, args)
     _print(runs, args)
     return 0
 
 
-def _asks_to_place(config: Path | None) -> bool:
-    """Return whether a file is about placing trials."""
+def _has_table(config: Path | None, name: str) -> bool:
+    """Return whether a file has a table."""
     from rota.config.load import read
 
-    return config is not None and PLACEMENT in read(config)
+    return config is not None and name in read(config)
 
 
 @contextmanager
@@ -133,7 +146,7 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
 def command_of(args: argparse.Namespace) -> str:
     """Return the command line that says the same, for the provenance."""
     return command_line(
-        args, "config", "--recordings+", "--joint", "--live", "--leave-out", "--seed", "--set"
+        args, "config", "--recordings+", "--pooled", "--live", "--leave-out", "--seed", "--set"
     )
 
 
@@ -147,7 +160,7 @@ def _runs(args: argparse.Namespace, out: Path) -> list["AgentRun"]:
         if config.recordings not in known:
             known[config.recordings] = read_trees(config.recordings)
         trees = known[config.recordings]
-        if args.config or args.joint or "stages" in _set_keys(args):
+        if args.config or args.pooled or "stages" in _set_keys(args):
             try:
                 found += plan(config, trees, out, out / name)
             except ConfigError as error:
@@ -171,8 +184,8 @@ def configured(args: argparse.Namespace) -> list[tuple[str, "LearnConfig"]]:
     from rota.config.load import override, read
     from rota.learning.config import LearnConfig
 
-    if getattr(args, "joint", False) and "stages" in _set_keys(args):
-        raise ConfigError("--joint: learns from all at once; leave it out, or the stages")
+    if getattr(args, "pooled", False) and "stages" in _set_keys(args):
+        raise ConfigError("--pooled: learns from all at once; leave it out, or the stages")
     if args.config is None and not args.recordings:
         raise ConfigError("from what? Give a configuration, as in config/learn, or --recordings PATH…")
     table = _seen_from_here(read(args.config), args.config.parent) if args.config else {}
@@ -186,7 +199,7 @@ def _flags(args: argparse.Namespace) -> list[str]:
     found = []
     if args.recordings:
         found.append(f"recordings={json.dumps([str(path) for path in args.recordings], ensure_ascii=False)}")
-    if getattr(args, "joint", False):
+    if getattr(args, "pooled", False):
         found.append('stages=["*"]')
     if args.seed:
         found.append(f"seeds={args.seed}")

@@ -29,8 +29,8 @@ OUT = Path("results/learn/live")
 
 def run_live(args: argparse.Namespace) -> int:
     """Learn; prints a line per episode, and what the agent would do."""
-    if args.config is not None or args.recordings or args.joint:
-        raise ConfigError("--live: learns without recordings; leave CONFIG, --recordings and --joint out")
+    if args.config is not None or args.recordings or args.pooled:
+        raise ConfigError("--live: learns without recordings; leave CONFIG, --recordings and --pooled out")
     if args.workers is not None:
         raise ConfigError("--live: trains one network after the other; leave --workers out")
     config = _config(args)

@@ -51,7 +51,7 @@ def workers_of(args: argparse.Namespace) -> AbstractContextManager[WorkerPool]:
 
 def _refuse_others(args: argparse.Namespace) -> None:
     """Raise ConfigError for flags about recordings of networks that change."""
-    given = {"--recordings": args.recordings, "--joint": args.joint, "--live": args.live}
+    given = {"--recordings": args.recordings, "--pooled": args.pooled, "--live": args.live}
     refuse(given, f"{args.config} learns to place trials, from none; leave it out")
     if args.seed and len(args.seed) > 1:
         raise ConfigError(f"--seed: {args.config} learns one agent; give one seed")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from rota.figures.joint import joint_figure
 from rota.figures.learned import accuracy_figures, agents_in
 from rota.figures.learned_objective import objective_figure, probabilities_figures
 from rota.figures.learned_transfer import panels, transfer_figure
@@ -17,6 +18,7 @@ from rota.figures.placement import (
 from rota.figures.recordings import figures
 from rota.figures.tune import sides_figure
 from rota.learning.files import EVALUATION, agents_below, kind_of_evaluation
+from rota.learning.joint.evaluate import JointComparison, read_joint_comparison
 from rota.learning.outcome import Evaluation, read_evaluations
 from rota.learning.placement.outcome import KIND as PLACEMENT
 from rota.learning.placement.outcome import PlacementComparison, read_comparison
@@ -57,7 +59,12 @@ def _draw_compared(folder: Path, out: Path, pen: Pen) -> Iterator[Path]:
     yield from draw_comparison(found, out, evaluated_by, pen)
 
 
-EVALUATED = {"adaptation": _draw_evaluated, "placement": _draw_compared}
+def _draw_joint(folder: Path, out: Path, pen: Pen) -> Iterator[Path]:
+    found, evaluated_by = read_joint_comparison(folder)
+    yield from draw_joint(found, out, evaluated_by, pen)
+
+
+EVALUATED = {"adaptation": _draw_evaluated, "placement": _draw_compared, "joint": _draw_joint}
 """Kind of agents → function that draws an evaluation in a folder."""
 
 
@@ -105,6 +112,12 @@ def draw_comparison(found: PlacementComparison, out: Path, command: str, pen: Pe
     """Draw the comparison of a placement agent with rules; `command` is the one that compared them."""
     foot = (f"figure: {command} --figures {out}",)
     yield from pen.draw(placement_comparison_figure(found, foot), out / "comparison.png")
+
+
+def draw_joint(found: JointComparison, out: Path, command: str, pen: Pen = PEN) -> Iterator[Path]:
+    """Draw the comparison of a joint agent with rules; `command` is the one that compared them."""
+    foot = (f"figure: {command} --figures {out}",)
+    yield from pen.draw(joint_figure(found, foot), out / "comparison.png")
 
 
 def draw_sides(sides: Sides, out: Path, pen: Pen = PEN) -> Iterator[Path]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -130,6 +130,41 @@ def rows(
         seen = is_among(problem.tree, learned_from)
         found.append(EvaluationRow(evaluate(policy, problem), others(problem, known, fixed=best), seen))
     return found
+
+
+class RankedSequence(NamedTuple):
+    """A recorded sequence of changes, and how good it is among all of its tree."""
+
+    rank: int
+    accuracy: float
+    changes: tuple[str, ...]
+    chosen: bool
+    """Whether the policy chose it."""
+
+
+def all_sequences(row: EvaluationRow, problem: Problem) -> list[RankedSequence]:
+    """Return every sequence of the tree of a row, the best first."""
+    tree = problem.tree
+    pairs = zip(problem.sequences, problem.accuracies.tolist(), strict=True)
+    found = [
+        RankedSequence(
+            tree.ranks[sequence],
+            accuracy,
+            tuple(tree.actions[action] for action in sequence),
+            sequence == row.agent.sequence,
+        )
+        for sequence, accuracy in pairs
+    ]
+    return sorted(found, key=lambda each: each.rank)
+
+
+def ranking(row: EvaluationRow, problem: Problem) -> str:
+    """Return every sequence as text, a line each; an arrow is before that which the policy chose."""
+    lines = [f"{problem.label}: all {row.agent.of} sequences"]
+    for each in all_sequences(row, problem):
+        mark = "→" if each.chosen else " "
+        lines.append(f"{mark} {each.rank:>5} {each.accuracy:>8.2%}  {', '.join(each.changes)}")
+    return "\n".join(lines)
 
 
 def ceilings(problems: Sequence[Problem]) -> dict[str, float]:

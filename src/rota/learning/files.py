@@ -128,8 +128,48 @@ class PlacementHistoryRow(NamedTuple):
         return "placement", 0, self.update
 
 
-AnyRow = HistoryRow | PlacementHistoryRow
-Row = TypeVar("Row", HistoryRow, PlacementHistoryRow)
+class JointHistoryRow(NamedTuple):
+    """One update of an agent that places trials and lets them grow."""
+
+    update: int
+    seconds: float
+    """Seconds since learning began."""
+    decisions: int
+    accuracy: float
+    """Best accuracy at the deadline: the mean over cases and episodes, decisions being drawn."""
+    spread: float
+    """Standard deviation of that between the episodes of a case, mean over cases."""
+    entropy: float
+    """Entropy of a decision in nats."""
+    lr: float
+
+    @property
+    def shown(self) -> tuple[str, int, int]:
+        """Where TensorBoard shows the row: its group, its stage, and its place in the stage."""
+        return "joint", 0, self.update
+
+
+class ScheduleHistoryRow(NamedTuple):
+    """One update of an agent that schedules jobs."""
+
+    update: int
+    seconds: float
+    """Seconds since learning began."""
+    episodes: int
+    objective: float
+    """The objective of the update's episodes, relative to the rule on the same worlds; below 0 is better."""
+    validation: float
+    """The same of the weights that are kept, on the worlds for validation."""
+    lr: float
+
+    @property
+    def shown(self) -> tuple[str, int, int]:
+        """Where TensorBoard shows the row: its group, its stage, and its place in the stage."""
+        return "schedule", 0, self.update
+
+
+AnyRow = HistoryRow | PlacementHistoryRow | JointHistoryRow | ScheduleHistoryRow
+Row = TypeVar("Row", HistoryRow, PlacementHistoryRow, JointHistoryRow, ScheduleHistoryRow)
 
 
 def write_history(folder: Path, rows: Sequence[AnyRow], kind: type[AnyRow] = HistoryRow) -> None:

@@ -85,6 +85,15 @@ class ResumableLearner(ABC):
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise InputError(f"{path}: cannot be read ({error}); delete it to begin anew") from None
 
+    def is_another(self, fingerprint: str, own: str, *, over: bool) -> bool:
+        """Return whether a checkpoint is of another agent, to be written over; raise if it may not be."""
+        if fingerprint != own and not over:
+            raise InputError(
+                f"{self.folder / CHECKPOINT}: another agent is being learned here; give another folder with "
+                "--out, or --again to learn this in its place"
+            )
+        return fingerprint != own
+
     @abstractmethod
     def _state(self) -> dict[str, NDArray[Any]]:
         """Return the content of a checkpoint."""

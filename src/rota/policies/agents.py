@@ -53,6 +53,8 @@ KINDS = {
     "placement": AgentKind(
         "places trials on slots", "rota learn config/learn/place.toml", "rota placement agent"
     ),
+    "schedule": AgentKind("schedules jobs", "rota learn config/learn/schedule.toml", ""),
+    "joint": AgentKind("places trials and lets them grow", "rota learn config/learn/joint-growth.toml", ""),
 }
 """Kind of an agent → what is particular to it."""
 AGAIN = "learn it again: rota learn"

@@ -20,6 +20,7 @@ from rota.figures.learned import DrawnAgent, alike, read_learned
 from rota.figures.placement import read_placement_learned
 from rota.figures.population import population_groups
 from rota.learning.files import EVALUATION, HISTORY, is_agent, kind_of_evaluation
+from rota.learning.joint.evaluate import read_joint_comparison
 from rota.learning.outcome import read_evaluations
 from rota.learning.placement.outcome import read_comparison
 from rota.policies.agents import KINDS, kind_of
@@ -28,6 +29,7 @@ from rota.report.blocks import Section
 from rota.report.fidelity import fidelity_sections
 from rota.report.grid import population_grid_section, trace_grid_section
 from rota.report.jobs import jobs_section
+from rota.report.joint import joint_comparison_section
 from rota.report.learning import (
     evaluation_section,
     learning_section,
@@ -181,6 +183,7 @@ def _placement_learned(paths: Sequence[Path]) -> Iterator[Section]:
 EVALUATED: dict[str, Callable[[int, Path], Section]] = {
     "adaptation": lambda number, path: evaluation_section(number, *read_evaluations(path), path),
     "placement": lambda number, path: placement_comparison_section(number, *read_comparison(path), path),
+    "joint": lambda number, path: joint_comparison_section(number, *read_joint_comparison(path), path),
 }
 """Kind of agents → section of an evaluation in a folder."""
 LEARNED = {"adaptation": _learned, "placement": _placement_learned}

@@ -66,7 +66,7 @@ ARRAYS = (
     *("curve", "grown", "progress", "reached", "curves", "curve_steps"),
     *("node_of", "training", "pending"),  # of trials on trees, then of nodes
     *("child", "structure", "node_seconds", "accuracy"),
-    *("weights", "features", "allowed", "chosen"),  # of agents
+    *("weights", "features", "allowed", "chosen", "notes", "gradient"),  # of agents
 )
 """Fields of the record that are addresses of arrays."""
 COUNTERS = (
@@ -88,7 +88,7 @@ COUNTERS = (
     *("stage", "ending", "happened", "reviews", "propose", "turn", "turns", "prepared", "instants"),
     *("trial", "steps", "answered", "wrong", "need_parts"),
     *("slot", "start", "chosen_trials", "chosen_steps", "proposed"),
-    *("hidden", "asked", "drawn", "draw_room"),  # of agents
+    *("hidden", "asked", "drawn", "draw_room", "notes_width"),  # of agents
 )
 SECONDS = (
     *("now_s", "at_s", "best", "target", "enough", "answer", "deadline_s"),

@@ -12,11 +12,10 @@ import torch
 from numpy.typing import NDArray
 
 from rota.core.arrays import Singles
-from rota.core.errors import InputError
 from rota.core.processes import WorkerPool, map_over
 from rota.learning.agent import restore, state_of
 from rota.learning.files import PlacementHistoryRow
-from rota.learning.learner import CHECKPOINT, ResumableLearner
+from rota.learning.learner import ResumableLearner
 from rota.learning.placement.config import PlacementAgentConfig
 from rota.learning.placement.rollout import EpisodeGroup, EvaluationCase, Lesson, Scorer, learn_from, tried
 from rota.policies.agents import Arrays
@@ -125,13 +124,8 @@ class PlacementLearner(ResumableLearner):
         }
 
     def _restore(self, found: Arrays) -> None:
-        if str(found["kept"]) != self._fingerprint:
-            if self._over:
-                return
-            raise InputError(
-                f"{self.folder / CHECKPOINT}: another agent is being learned here; give another folder with "
-                "--out, or --again to learn this in its place"
-            )
+        if self.is_another(str(found["kept"]), self._fingerprint, over=self._over):
+            return
         restore(self.network, self.optimizer, found)
         self.first, self.kept_score = found["first"].tolist(), float(found["kept_score"])
         self.kept = tuple(found[f"kept/{number}"] for number in range(len(self.kept)))

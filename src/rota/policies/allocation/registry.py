@@ -32,8 +32,11 @@ ALLOCATIONS = {
     "learned": "rota.policies.allocation.learned:Learned",
 }
 """Rules for the makespan, which are compared unless others are named."""
-BY_METRIC = {"promote": "rota.policies.allocation.promote:Promote"}
-"""Rules for the best metric at a deadline."""
+BY_METRIC = {
+    "promote": "rota.policies.allocation.promote:Promote",
+    "joint": "rota.policies.allocation.joint:Joint",
+}
+"""Rules for the best metric at a deadline, and the agent that also lets networks grow."""
 
 REGISTRY = Registry(
     ClassContract("allocation", "rota.Allocation", {"assign": ("view",)}, ("hand_out",)),

@@ -25,6 +25,8 @@ SCHEDULERS = {
     "las": "rota.policies.cluster.las:Las",
     "random": "rota.policies.cluster.random:Random",
     "elastic": "rota.policies.cluster.elastic:Elastic",
+    "lookahead": "rota.policies.cluster.lookahead:Lookahead",
+    "learned": "rota.policies.cluster.learned:LearnedScheduler",
 }
 BY_DEFAULT = tuple(SCHEDULERS)[:10]
 """Schedulers that are compared if none is named: those of the Muri simulator."""

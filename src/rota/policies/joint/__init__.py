@@ -1,0 +1,1 @@
+"""The joint agent: which trial an idle slot trains, how its network grows first, and for how long."""
