@@ -19,9 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from rota.core.text import aligned
+from rota.figures.joint import joint_figure
+from rota.figures.page import write_figure
 from rota.learning.files import EVALUATION
 from rota.learning.joint.cases import CaseGenerator, JointCase
-from rota.learning.joint.evaluate import JointComparison, read_joint_comparison
+from rota.learning.joint.evaluate import JointComparison, clustered, read_joint_comparison
 from rota.learning.joint.noise import known_from_seeds
 from rota.recordings.library import read_growth_trees
 
@@ -38,6 +40,7 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=[], help="passed on to rota learn")
     parser.add_argument("--out", type=Path, default=ROOT / "results/joint-folds")
     parser.add_argument("--measured", type=Path, help="file of the table")
+    parser.add_argument("--figure", type=Path, help="file of a figure of the last table")
     args = parser.parse_args()
     folds = tomllib.loads((GROWTH / "folds.toml").read_text("utf-8"))["folds"]
     lines = []
@@ -46,6 +49,13 @@ def main() -> int:
         if lines:
             lines.append("")
         lines += table(found, f"{trees} trees" if trees else "all trees", args.seeds)
+    if args.figure is not None:
+        together = JointComparison(
+            "", "that of each fold", tuple(r for each in found.values() for r in each.rows)
+        )
+        write_figure(
+            joint_figure(together, ["figure: python scripts/joint_folds.py --figure FILE"]), args.figure
+        )
     known = [known_from_seeds(case) for pairs in folds.values() for case in cases_of(args, pairs)]
     lines.append(
         f"knowing the mean of the other seeds of every path, and no curve: {100 * float(np.mean(known)):.2f}"
@@ -120,10 +130,13 @@ def table(found: dict[str, JointComparison], title: str, seeds: int) -> list[str
         times = f"{said['time_to_rule_ratio']:.2f}", f"{said['rule_time_ratio']:.2f}"
         lines.append([name, str(said["cases"]), *means, *more, *times])
     test = f"agent {100 * everything.mean('agent_test'):.2f}, rule {100 * everything.mean('rule_test'):.2f}"
+    untrained = 100 * (everything.mean("agent") - everything.mean("untrained"))
+    low, high = (100 * each for each in clustered(everything.rows, "untrained")[:2])
     return [
-        f"{title}, {seeds} seeds: accuracy of the best trial at the deadline in %, differences in points",
+        f"{title}, {seeds} seed(s): accuracy of the best trial at the deadline in %, differences in points",
         *aligned(lines),
         f"its test accuracy: {test}; changes by the agent: {everything.mean('growths'):.2f} a case",
+        f"agent - untrained network: {untrained:+.2f} ({low:+.2f} to {high:+.2f})",
         f"the interval of all is over {everything.to_json()['clusters']} independent networks and data sets",
         *(f"rule without fold {name}: {each.rule}" for name, each in found.items()),
     ]

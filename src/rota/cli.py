@@ -40,6 +40,7 @@ COMMANDS = {
     "run": "rota.commands.run",
     "status": "rota.commands.status",
     "compare": "rota.commands.compare",
+    "bench-schedulers": "rota.commands.bench_schedulers",
     "init": "rota.commands.init",
 }
 EXTRAS = {

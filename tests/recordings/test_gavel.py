@@ -11,8 +11,8 @@ from rota.recordings.gavel import (
     from_profiles,
     job_name,
     model_and_batch,
-    read_json,
     read_throughputs,
+    read_throughputs_file,
 )
 from rota.recordings.profile import read_profiles, write_profiles
 
@@ -83,7 +83,7 @@ def test_devices_are_kinds_whether_packed_or_spread(measured):
 
 def test_the_published_throughputs(reference, origin, tmp_path):
     path = reference("clusters", "gavel", "simulation_throughputs.json")
-    measured = read_json(path)
+    measured = read_throughputs_file(path)
     write_profiles(tmp_path, as_profiles(measured, origin))
     again = read_throughputs(tmp_path)
     assert again.alone == measured.alone

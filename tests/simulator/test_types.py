@@ -14,6 +14,7 @@ from rota.core.engine import Instant
 from rota.core.placement import STYLES, first_fit
 from rota.core.timeline import Migrated, Started
 from rota.policies.cluster.antman import AntMan
+from rota.policies.cluster.las import Las
 from rota.policies.cluster.muri import MuriL
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.policies.cluster.srtf import Srtf
@@ -217,6 +218,56 @@ def test_a_node_that_is_not_there_is_not_preferred():
     ]
 
 
+# moving to faster devices (advantage)
+
+
+def test_a_running_job_moves_when_faster_slots_come_free_and_that_pays():
+    # j0 (10 s on the A100) ends; j1 has done 2 of 40 iterations on the K80, and does the others on the A100.
+    work = jobs((0, 1, 20), (0, 1, 40))
+    assert starts(work, machines("k80", "a100"), Srtf(), "advantage") == [
+        (0.0, 0, (1,)),
+        (0.0, 1, (0,)),
+        (10.0, 1, (1,)),
+    ]
+
+
+@pytest.mark.parametrize(("startup_s", "moves"), [(179.0, [(10.0, 1, (1,))]), (180.0, [])])
+def test_a_running_job_does_not_move_if_a_start_costs_what_it_saves(startup_s, moves):
+    # At 10 s j1 is starting, so 40 iterations are left: 200 s on the K80, 20 s on the A100.
+    work = replace(jobs((0, 1, 20), (0, 1, 40)), startup_s=np.array([0.0, startup_s]))
+    found = starts(work, machines("k80", "a100"), Srtf(), "advantage")
+    assert found == [(0.0, 0, (1,)), (0.0, 1, (0,)), *moves]
+
+
+def test_who_does_not_know_durations_takes_a_job_to_have_as_much_left_as_it_has_done():
+    # When j0 ends, j1 has done 2 iterations: 2 more take 10 s on the K80, 1 s on the A100.
+    for startup_s, moves in ((8.0, True), (9.0, False)):
+        work = replace(jobs((0, 1, 20), (0, 1, 40)), startup_s=np.array([0.0, 0.0]))
+        late = replace(work, submit_s=np.array([0.0, 0.0]), startup_s=np.array([0.0, startup_s]))
+        late = replace(
+            late, iterations=np.array([20.0 + 2.0 * startup_s, 40.0])
+        )  # so that j1 has run for 10 s
+        found = starts(late, machines("k80", "a100"), Las(), "advantage")
+        assert (found[2:] == [(10.0 + startup_s, 1, (1,))]) == moves
+        assert moves or not found[2:]
+
+
+def test_gangs_move_whole_and_nobody_moves_between_equal_devices():
+    # The gang of two is on both K80 slots; when j0 ends after 10 s the A100 node is free, and it goes there.
+    cluster = machines("k80", "a100", "a100", slots=2, speeds=SPEEDS)
+    work = jobs((0, 2, 20), (0, 2, 30), (0, 2, 50))
+    found = starts(work, cluster, Srtf(), "advantage")
+    assert found[:3] == [(0.0, 0, (2, 3)), (0.0, 1, (4, 5)), (0.0, 2, (0, 1))]
+    assert found[3:] == [(10.0, 2, (2, 3))]
+
+
+def test_of_two_kinds_on_which_a_model_is_as_fast_it_takes_that_from_which_others_gain_less():
+    speeds = {"a": {"x": 1.0, "y": 4.0}, "b": {"x": 1.0, "y": 1.0}}
+    cluster = machines("a", "b", speeds=speeds)
+    assert fit(cluster, [1, 1], models=["x", "y"]) == [(0,), (1,)]
+    assert fit(cluster, [1, 1], models=["x", "y"], types="advantage") == [(1,), (0,)]
+
+
 # schedulers with a placement of their own
 
 
@@ -303,15 +354,18 @@ def traces(draw, largest):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("types", ["fastest", "advantage"])
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("name", SCHEDULERS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data(), clusters=listed_twice())
-def test_completion_times_do_not_depend_on_the_order_in_which_types_are_listed(name, cost, data, clusters):
+def test_completion_times_do_not_depend_on_the_order_in_which_types_are_listed(
+    name, cost, types, data, clusters
+):
     once, again = clusters
     work = data.draw(traces(min(6, once.slots)))
     policy = scheduler_class(name)()
-    assert jct_s(work, once, policy, COSTS[cost]) == jct_s(work, again, policy, COSTS[cost])
+    assert jct_s(work, once, policy, COSTS[cost], types) == jct_s(work, again, policy, COSTS[cost], types)
 
 
 @pytest.mark.parametrize("style", ["spread", "anywhere"])

@@ -186,10 +186,10 @@ def _merge(args: argparse.Namespace) -> None:
 
 
 def _import_gavel(args: argparse.Namespace) -> None:
-    from rota.recordings.gavel import as_profiles, read_json
+    from rota.recordings.gavel import as_profiles, read_throughputs_file
     from rota.recordings.profile import write_profiles
 
-    measured = read_json(args.source)
+    measured = read_throughputs_file(args.source)
     command = f"rota recordings import-gavel {args.source.name}"
     profiles = as_profiles(measured, _provenance(args, ", ".join(measured.devices), command, args.source))
     _check_free(args.out)

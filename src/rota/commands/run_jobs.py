@@ -10,13 +10,14 @@ import numpy as np
 
 from rota.config.bind import bind, facts, own_growth
 from rota.config.load import placed
-from rota.core.cluster import Cluster, Node, Preferences, fastest_first
+from rota.core.cluster import Cluster, Node, Preferences
 from rota.core.durations import EXACT_DURATIONS
 from rota.core.errors import ConfigError
 from rota.core.limits import above
 from rota.core.network import BUDGET_S
 from rota.core.placement import Types
 from rota.core.policy import Policy
+from rota.core.preferences import preferences
 from rota.core.registry import is_outside
 from rota.execution.engine import WorkerSetup
 from rota.execution.jobs.control import JobsOutcome, JobsWatch, control_jobs
@@ -32,7 +33,7 @@ from rota.workload.jobs import Workload
 
 AGENT = "kinds.*.adaptive.agent"
 """Key of the agent that decides how a network changes: a folder, or a class."""
-PATHS = ("workload.trace", "workload.profiles", "ray.scores", AGENT)
+PATHS = ("workload.trace", "workload.profiles", "workload.history", "ray.scores", AGENT)
 """Keys of a configuration that are paths."""
 RAW = ("options", "kinds")
 """Tables that are not bound here: those of schedulers, and those of what is trained."""
@@ -87,15 +88,16 @@ class JobsRunSpec:
             seed=config.seed,
             opportunistic=self._opportunistic(),
             config=self.digest,
-            preferences=self._preferences() if config.placement.types == "fastest" else None,
+            preferences=self._preferences(),
         )
 
-    def _preferences(self) -> Preferences:
+    def _preferences(self) -> Preferences | None:
         """Return which nodes jobs prefer: one is as fast as its slowest slot, by configuration or score."""
         slots, models = self.all_slots.all_slots[self.home :], self.jobs.models
         nodes = [[slot for slot in slots if slot.node == node] for node in range(len(self.all_slots.nodes))]
         speeds = [[min(slot.speed_of(model) for slot in node) for node in nodes] for model in models]
-        return fastest_first(self.cluster, np.array(speeds), np.arange(len(nodes), dtype=np.int32))
+        every = np.arange(len(nodes), dtype=np.int32)
+        return preferences(self.config.placement.types, self.cluster, np.array(speeds), every)
 
     @property
     def home(self) -> int:
@@ -174,7 +176,7 @@ def _places(all_slots: Cluster, home: int, types: Types) -> list[int]:
 
     Slots of a node are assigned in this order, so the fastest come first if they are preferred.
     """
-    slots, sign = all_slots.all_slots, 1.0 if types == "fastest" else 0.0
+    slots, sign = all_slots.all_slots, 0.0 if types == "blind" else 1.0
     return sorted(range(home, len(slots)), key=lambda slot: (slots[slot].node, -sign * slots[slot].speed))
 
 

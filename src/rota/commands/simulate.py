@@ -31,6 +31,7 @@ OF_TRACES = (
         "its format, or a function of yours, as file.py:function; guessed from the file if not given",
     ),
     KeyFlag("--jobs", "workload.jobs", "N", "keep only the first N jobs"),
+    KeyFlag("--history", "workload.history", "FILE", "jobs that had ended before, in rota's CSV format"),
     KeyFlag("--nodes", "cluster.nodes", "N", "equal nodes (per switch)"),
     KeyFlag("--gpus-per-node", "cluster.gpus_per_node", "N", "GPUs in each of them"),
     KeyFlag("--startup-s", "workload.startup_s", "S", STARTUP),

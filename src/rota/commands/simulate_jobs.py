@@ -124,8 +124,11 @@ class SimulationTask(GridTask):
         """Return the configuration of this run, complete: it can be given to `rota simulate` as it is."""
         config, given = self.config, self.config.workload
         trace, profiles = seen_from(folder, given.trace), seen_from(folder, given.profiles)
+        history = seen_from(folder, given.history)
         form = placed_name(given.format, Path.cwd()) if given.format else None
-        workload = replace(given, trace=trace, format=form, profiles=profiles, jobs=len(self.jobs))
+        workload = replace(
+            given, trace=trace, format=form, profiles=profiles, history=history, jobs=len(self.jobs)
+        )
         cluster = replace(config.cluster, file=seen_from(folder, config.cluster.file))
         spec = next(each for each in config.schedulers if canonical(each) == self.scheduler)
         named = placed_name(spec, Path.cwd()) if is_outside(spec) else self.scheduler

@@ -1,4 +1,4 @@
-"""`rota trace`: convert, describe and make up workloads."""
+"""`rota trace`: convert, describe and make up workloads, and draw worlds from them."""
 
 import argparse
 import sys
@@ -28,17 +28,19 @@ Parsers = Any
 
 
 def add_parser(subparsers: Parsers) -> None:
-    """Add `trace` and its three verbs. Nothing heavy is imported for it."""
+    """Add `trace` and its verbs. Nothing heavy is imported for it."""
     trace = subparsers.add_parser("trace", help="convert, describe and make up traces of jobs")
-    verbs = trace.add_subparsers(dest="verb", required=True, metavar="{convert,describe,generate}")
+    verbs = trace.add_subparsers(dest="verb", required=True, metavar="{convert,describe,generate,worlds}")
     _add_convert(verbs.add_parser("convert", help="rewrite a public trace as one plain CSV"))
     _add_describe(verbs.add_parser("describe", help="say what is in a trace"))
     _add_generate(verbs.add_parser("generate", help="make up a workload at a chosen load"))
+    help_worlds = "draw worlds to compare schedulers on: windows of traces, on clusters sized by contention"
+    _add_worlds(verbs.add_parser("worlds", help=help_worlds))
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what the verb says; return the exit code."""
-    verbs = {"convert": _convert, "describe": _describe, "generate": _generate}
+    verbs = {"convert": _convert, "describe": _describe, "generate": _generate, "worlds": _worlds}
     verbs[args.verb](args)
     return 0
 
@@ -75,6 +77,34 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=meaning)
     parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_JOBS} jobs")
     _add_target(parser)
+
+
+def _add_worlds(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("traces", nargs="*", type=given_file, metavar="TRACE", help="files to draw from")
+    add("--synthetic", type=int, default=0, metavar="N", help="also from N workloads that are made up")
+    add("--first-seed", type=int, default=3000, metavar="N", help="seed of the first of these (3000)")
+    add("--by-group", action="store_true", help="each group of a trace (a virtual cluster) is one of its own")
+    add("--groups", choices=("all", "even", "odd"), default="all", help="of these, those of such numbers")
+    add("--windows", type=int, default=6, metavar="N", help="worlds of each trace (6)")
+    add("--jobs", type=_range, default=(600, 1500), metavar="A-B", help="jobs of a world (600-1500)")
+    levels = "mean completion time ÷ mean time alone, under fifo with backfill (1.5,2,3)"
+    add("--contention", type=_numbers, default=(1.5, 2.0, 3.0), metavar="X,Y", help=levels)
+    add("--largest", type=int, default=32, metavar="N", help="leave out jobs with more GPUs (32)")
+    add("--seed", type=int, default=0, metavar="N", help="the same seed draws the same worlds (0)")
+    add("--quick", action="store_true", help="one small world of each trace")
+    add("--json", action="store_true", help="print JSON instead of a table")
+    folder = "where to write them; worlds that are there are kept"
+    add("--out", type=Path, required=True, metavar="DIR", help=folder)
+
+
+def _range(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    return int(first), int(last or first)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(each) for each in text.split(",") if each)
 
 
 def _add_target(parser: argparse.ArgumentParser) -> None:
@@ -128,6 +158,37 @@ def _generate(args: argparse.Namespace) -> None:
     jobs = generate(SyntheticConfig(**given))
     write(args.out, jobs)
     say(f"{args.out}: {len(jobs):,} jobs")
+
+
+def _worlds(args: argparse.Namespace) -> None:
+    import json
+    from dataclasses import asdict, replace
+
+    from rota.core.errors import InputError
+    from rota.library.processes import progress_bar
+    from rota.simulator import worlds
+    from rota.workload.formats import read
+    from rota.workload.synthetic import SyntheticConfig, generate
+
+    if not args.traces and args.synthetic < 1:
+        raise InputError("trace worlds: no traces; give files, or --synthetic N")
+    least, most = (60, 60) if args.quick else args.jobs
+    settings = worlds.WorldSettings(
+        1 if args.quick else args.windows, (least, most), args.contention, args.largest, args.seed
+    )
+    traces = [read(path, None, args.seed) for path in args.traces]
+    if args.by_group:
+        numbers = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}[args.groups]
+        traces = [part for trace in traces for part in worlds.parts_by_group(trace, most)[numbers]]
+    for seed in range(args.first_seed, args.first_seed + args.synthetic):
+        made = generate(SyntheticConfig(jobs=2 * most, gpus=64, load=0.85, seed=seed))
+        traces.append(replace(made, name=f"synthetic-{seed}"))
+    with progress_bar(len(traces) * settings.windows, "world") as bar:
+        found = worlds.build(
+            traces, args.out, settings, lambda facts: bar.update(),
+            lambda why: say(f"note: {why}", file=sys.stderr),
+        )  # fmt: skip
+    say(json.dumps([asdict(facts) for facts in found]) if args.json else worlds.text(found))
 
 
 def _read(args: argparse.Namespace, keep: int | None = None) -> "Workload":

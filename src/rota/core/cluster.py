@@ -200,7 +200,7 @@ class Cluster:
 
         >>> import rota
         >>> rota.Cluster.local(2).nodes
-        (Node(slots=2, switch=0, kind='cpu'),)
+        (Node(slots=2, switch=0, kind='cpu', name=''),)
         """
         if gpus:
             return cls((Node(gpus),))
@@ -388,6 +388,8 @@ class Preferences:
     """Rows LISTED, NEXT, HEAD and RANK of each order, as in `rota.core.columns`."""
     of_model: Ints
     """Model → number of its order; empty if there is only one."""
+    moves: bool = False
+    """Whether running jobs move to faster devices that come free."""
 
     def put_into(self, table: Floats) -> Floats:
         """Return the table of jobs with the order of each; the same table if there is only one order."""

@@ -34,19 +34,21 @@ KEPT = 4  # caches of other versions that are kept
 KEPT_OUTSIDE = 16  # the same for files outside the package
 
 
-def kernel(function: Callable[..., Any], *, nogil: bool = False) -> Any:
+def kernel(function: Callable[..., Any], *, nogil: bool = False, allocates: bool = True) -> Any:
     """Compile a function when it is first called, or load it from the cache.
 
-    With `nogil`, Python threads run while it does.
+    With `nogil`, Python threads run while it does. Without `allocates` it must make no arrays, nor call what
+    does: then no references are counted, which takes most of the time where each step is small.
     """
+    options: dict[str, Any] = {"nogil": nogil, "_nrt": allocates}
     folder = _folder_for(function)
     if folder is None:
-        return numba.njit(nogil=nogil)(function)
+        return numba.njit(**options)(function)
     config: Any = numba.config
     before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
     config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(folder), f"{__name__}.{CacheLocator.__name__}"
     try:
-        dispatcher: Any = numba.njit(cache=True, nogil=nogil)(function)
+        dispatcher: Any = numba.njit(cache=True, **options)(function)
     finally:
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
     lock = folder / f"{function.__module__}.{function.__name__}.lock"

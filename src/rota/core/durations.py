@@ -6,7 +6,7 @@ that is taken to last twice as long, again and again.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
@@ -31,8 +31,9 @@ FIRST_S, FIRST_JOBS = 3600.0, 1.0  # what is expected before any job has ended, 
 OTHERS = 2.0  # jobs that the mean of all counts as, for those of one group and gang size
 LEAST_S = 1.0  # shortest estimate
 
-Predictor = Callable[[Floats, NDArray[np.int32], slice], Floats]
-"""The table of all jobs, those that ended, those to come → the seconds that these are expected to take."""
+Predictor = Callable[[Floats, NDArray[np.int32], slice, Floats], Floats]
+"""The table of all jobs, those that ended, those to come, the history → seconds that these are to take."""
+NO_HISTORY = np.zeros((2, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ class Durations:
             return "none"
         return "exact" if use == "needed" and self.known == "none" else self.known
 
-    def put_into(self, table: Floats, ids: tuple[str, ...], use: DurationUse) -> "KnownDurations":
+    def put_into(
+        self, table: Floats, ids: tuple[str, ...], use: DurationUse, history: Floats = NO_HISTORY
+    ) -> "KnownDurations":
         """Write the estimates for a policy into the table of jobs; return what it knows, and who predicts."""
         knows = self.shown_to(use)
         if knows == "noisy":
@@ -84,12 +87,12 @@ class Durations:
                 table[ITERATIONS] * self._errors(table, ids), LEAST_S / table[ITERATION_S]
             )
         if knows != "predicted":
-            return KnownDurations(knows)
+            return KnownDurations(knows, history=history)
         table[ESTIMATE] = FIRST_S / table[ITERATION_S]
         if self.predictor == "trees":
             # What learns is a layer above this one, so it is imported at run time.
-            return KnownDurations(knows, import_module("rota.learning.durations").by_trees, 1.2)
-        return KnownDurations(knows, by_groups, 1.05)
+            return KnownDurations(knows, import_module("rota.learning.durations").by_trees, 1.2, history)
+        return KnownDurations(knows, by_groups, 1.05, history)
 
     def _errors(self, table: Floats, ids: tuple[str, ...]) -> Floats:
         """Return the factor by which each duration is off, drawn from the name of the job and the seed."""
@@ -128,16 +131,19 @@ class KnownDurations:
     predictor: Predictor | None = None
     growth: float = 1.0
     """Factor by which the number of ended jobs grows until predictions are made anew."""
+    history: Floats = field(default_factory=lambda: NO_HISTORY)
+    """Jobs that had ended before: a row of numbers of group and gang size (−1 for others), one of seconds."""
 
 
-def by_groups(table: Floats, ended: NDArray[np.int32], coming: slice) -> Floats:
+def by_groups(table: Floats, ended: NDArray[np.int32], coming: slice, history: Floats = NO_HISTORY) -> Floats:
     """Predict the geometric mean of a job's group and gang size, drawn towards that of all jobs."""
-    logs = log_work(table, ended)
+    logs = np.concatenate([log_work(table, ended), np.log(np.maximum(history[1], LEAST_S))])
     of_all = (FIRST_JOBS * np.log(FIRST_S) + logs.sum()) / (FIRST_JOBS + len(logs))
     groups = table[GROUP].astype(np.int64)
     size = int(groups.max(initial=0)) + 1
-    counts = np.bincount(groups[ended], minlength=size)
-    sums = np.bincount(groups[ended], weights=logs, minlength=size)
+    of = np.concatenate([groups[ended], np.where(history[0] < 0, size, history[0]).astype(np.int64)])
+    counts = np.bincount(of, minlength=size)[:size]
+    sums = np.bincount(of, weights=logs, minlength=size)[:size]
     means = (sums + OTHERS * of_all) / (counts + OTHERS)
     return np.asarray(np.exp(means[groups[coming]]))
 
@@ -152,7 +158,7 @@ def predict(table: Floats, ended: NDArray[np.int32], first: int, known: KnownDur
     assert known.predictor is not None
     coming = slice(first, table.shape[1])
     if first < table.shape[1]:
-        seconds = np.maximum(known.predictor(table, ended, coming), LEAST_S)
+        seconds = np.maximum(known.predictor(table, ended, coming, known.history), LEAST_S)
         table[ESTIMATE, coming] = seconds / table[ITERATION_S, coming]
     return max(len(ended) + 1, int(np.ceil(known.growth * len(ended))))
 

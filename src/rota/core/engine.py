@@ -97,7 +97,9 @@ class JobsEngine(SharedRecord):
             checkpoint_every_s=failures.checkpoints(cost) if failures else cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
-            knows=KNOWS.index(self.known.knows), predicts=self.known.predictor is not None, refit_at=1,
+            knows=KNOWS.index(self.known.knows), predicts=self.known.predictor is not None,
+            refit_at=not self.known.history.size,
+            moves=preferences.moves and not speed.is_even,
             most_jobs=jobs, bound=slots * sharing, slots=slots,
             jobs=self.table.shape[1], end_s=np.inf, wake_s=np.inf,
             ends_rel=ties.ends_rel, ends_abs=ties.ends_abs, arrivals_rel=ties.arrivals_rel,
@@ -366,12 +368,14 @@ class JobsEngine(SharedRecord):
             load=np.zeros((2, slots), np.int32),
             **{name: np.zeros(jobs, np.int8) for name in ("actions", "kept")},
             **{name: np.zeros(max(jobs, 1), np.int32) for name in ("paused", "ending")},
+            history=self.known.history,
             ended=np.zeros(self.table.shape[1] if self.known.predictor is not None else 0, np.int32),
         )
         self.write(
             fields=c.OWN + len(needs.own), node_rows=nodes.shape[0], node_count=nodes.shape[1], groups=groups,
             slot_rows=own_slots, group_rows=own_groups, changes=len(changes), models=by_model.shape[0],
             kinds=by_model.shape[1],
+            history_jobs=self.known.history.shape[1],
             scratch_rows=scratch.shape[0], scratch_width=scratch.shape[1],
         )  # fmt: skip
         self._use_journal()

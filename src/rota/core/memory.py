@@ -22,13 +22,13 @@ ARRAYS = (
     # of the cluster
     *("nodes", "slot_node", "own_slots", "own_groups", "speeds", "change_s", "change_node", "change_joins"),
     # of plans and their differences
-    *("scratch", "load", "actions", "kept", "paused", "ending", "ended"),
+    *("scratch", "load", "actions", "kept", "paused", "ending", "ended", "history"),
     # of the timeline
     *("events", "arena"),
 )
 """Fields of an engine's record that are addresses of arrays."""
 SIZES = (
-    *("fields", "capacity", "jobs"),
+    *("fields", "capacity", "jobs", "history_jobs"),
     *("node_rows", "node_count", "slots", "slot_rows", "groups", "group_rows", "models", "kinds", "changes"),
     *("queue_count", "queue_room"),
     *("scratch_rows", "scratch_width", "most_jobs", "bound", "event_room", "arena_room"),
@@ -37,6 +37,7 @@ PLANS = ("current", "draft", "first", "second")
 """Addresses of plans: the one that runs, the spare one to fill, and the two that take turns to be that."""
 RULES = (
     *("failures", "sizes", "saves"),  # addresses of records, or 0; whether preempted jobs are saved first
+    "moves",  # whether running jobs move to faster devices
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     *(
         "knows",
@@ -95,6 +96,7 @@ ENGINE = np.dtype(
 OF_THIS_ENGINE = {
     *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
     *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "failures", "sizes"),
+    *("history", "history_jobs"),
     *("options", "option_count", "memory"),
     *("queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
 }
@@ -146,6 +148,12 @@ def columns_of(e):
 def table_of(e):
     """Return the table of all jobs of the workload."""
     return carray(pointer(e.table), (GIVEN, e.jobs), np.float64)
+
+
+@kernel
+def history_of(e):
+    """Return the jobs that had ended before: the number of group and gang size, and the seconds of work."""
+    return carray(pointer(e.history), (2, e.history_jobs), np.float64)
 
 
 @kernel

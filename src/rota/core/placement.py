@@ -7,6 +7,9 @@ node with the most free ones. `anywhere` takes free slots in index order, as if 
 Each job has an order of the nodes that it prefers (`Preferences`): as listed, or the fastest for its model
 first. A gang is as fast as its slowest slot, so it gets slots of the fastest type on which it fits, if
 necessary together with faster ones. Whether a gang fits does not depend on that order.
+
+With preferences that say so (`moves`), running jobs move to faster devices that come free, if that saves more
+time than a start costs.
 """
 
 import math
@@ -20,15 +23,21 @@ from rota.core.columns import (
     FIRST,
     GPUS,
     ITERATION_S,
+    ITERATIONS,
+    KIND,
     KINDS,
+    MODEL,
     PLACE,
     PREFERENCE,
+    REMAINING,
     ROW,
     SIZE,
+    STARTUP_S,
     UNIT,
     UP,
 )
 from rota.core.compiled import kernel
+from rota.core.durations import NONE, known_left_s
 from rota.core.memory import (
     columns_of,
     engine_at,
@@ -40,6 +49,7 @@ from rota.core.memory import (
     scratch_of,
     slot_node_of,
     slots_of,
+    speeds_of,
 )
 from rota.core.policy import Plan
 from rota.core.queues import next_row, pass_over, rewind
@@ -51,8 +61,8 @@ if TYPE_CHECKING:
 Style = Literal["consolidated", "spread", "anywhere"]
 STYLES: dict[Style, int] = {"consolidated": CONSOLIDATED, "spread": SPREAD, "anywhere": ANYWHERE}
 
-Types = Literal["fastest", "blind"]
-"""Devices that jobs prefer: the fastest for their model, or those listed first."""
+Types = Literal["fastest", "advantage", "blind"]
+"""Devices that jobs prefer (`rota.core.preferences`)."""
 
 # Rows of the view's scratch space; of the last two there is a pair for each order of the nodes.
 FREE, OPEN, TAKEN, HELD, PICKED, COUNTS, HINT, FAILED = range(8)
@@ -103,6 +113,8 @@ def fit(address, order, anchors, style, strict, keep):
         return fit_afresh(e, order, style, strict)
     if e.sharing > 1 or keep == ANCHORED:
         return fit_keeping(e, order, anchors, keep == ANCHORED, style, strict)
+    if e.moves:
+        return fit_moving(e, order, style, strict)
     if e.is_lazy and not e.each_instant and all_stay(e, order, strict):
         return STAYS
     placed = fit_beside(e, order, style, strict)
@@ -359,6 +371,76 @@ def fit_keeping(e, order, anchors, anchored, style, strict):
         kept[placed] = stays
         placed = seat(columns, row, index, pace_s, placed, used)
     return placed
+
+
+@kernel
+def fit_moving(e, order, style, strict):
+    """Do as `fit_keeping`, but let running jobs move to faster devices if that saves more than it costs.
+
+    A job may move that would gain if all were placed afresh. Those that then do not gain stay after all.
+    """
+    columns, old, new = columns_of(e), plan_at(e.current), plan_at(e.draft)
+    e.is_kept_known = 0
+    moving, places = np.empty(e.most_jobs, np.int32), np.empty(e.most_jobs)
+    count = 0
+    placed = fit_afresh(e, order, style, strict)
+    index = index_of(new)
+    for k in range(placed):
+        row = index[ROW, k]
+        if columns[PLACE, row] >= 0.0 and saved_s(e, columns, row, old, new, k) > 0.0:
+            moving[count] = row
+            count += 1
+    while count > 0:
+        for i in range(count):
+            places[i] = columns[PLACE, moving[i]]
+            columns[PLACE, moving[i]] = -1.0
+        placed = fit_keeping(e, order, order, False, style, strict)
+        for i in range(count):
+            columns[PLACE, moving[i]] = places[i]
+        index = index_of(new)
+        gaining = 0
+        for i in range(count):
+            gains = False
+            for k in range(placed):
+                if index[ROW, k] == moving[i]:
+                    gains = saved_s(e, columns, moving[i], old, new, k) > 0.0
+            if gains:
+                moving[gaining] = moving[i]
+                gaining += 1
+        if gaining == count:
+            return placed
+        count = gaining
+    return fit_keeping(e, order, order, False, style, strict)
+
+
+@kernel
+def saved_s(e, columns, row, old, new, k):
+    """Return the seconds that a running job saves by its slots in a new plan, where it is job `k`.
+
+    Without knowledge of durations, it is taken to have as much left as it has done.
+    """
+    unit = index_of(old)[UNIT, int(columns[PLACE, row])]
+    before = slowest(
+        e, columns, row, slots_of(old), index_of(old)[BEGIN, unit], index_of(old)[BEGIN, unit + 1]
+    )
+    after = slowest(e, columns, row, slots_of(new), index_of(new)[BEGIN, k], index_of(new)[BEGIN, k + 1])
+    if after <= before:
+        return -1.0
+    if e.knows == NONE:
+        left_s = (columns[ITERATIONS, row] - columns[REMAINING, row]) * columns[ITERATION_S, row]
+    else:
+        left_s = known_left_s(columns, row)
+    return left_s * (1.0 / before - 1.0 / after) - columns[STARTUP_S, row] - e.checkpoint_every_s
+
+
+@kernel
+def slowest(e, columns, row, slots, begin, end):
+    """Return the speed of a job on the slowest of these slots."""
+    speeds, nodes, slot_node = speeds_of(e), nodes_of(e), slot_node_of(e)
+    speed = np.inf
+    for i in range(begin, end):
+        speed = min(speed, speeds[int(columns[MODEL, row]), nodes[KIND, slot_node[slots[i]]]])
+    return speed
 
 
 @kernel

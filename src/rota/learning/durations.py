@@ -5,16 +5,19 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.columns import GPUS, GROUP, MODEL, SUBMIT_S
-from rota.core.durations import by_groups, log_work
+from rota.core.durations import NO_HISTORY, by_groups, log_work
 
 FEWEST = 40  # ended jobs from which on trees are grown
 DAY_S, WEEK_S = 86400.0, 604800.0
 
 
-def by_trees(table: Floats, ended: NDArray[np.int32], coming: slice) -> Floats:
-    """Predict seconds of work from group, model, gang size, and the time of day and week of submission."""
+def by_trees(table: Floats, ended: NDArray[np.int32], coming: slice, history: Floats = NO_HISTORY) -> Floats:
+    """Predict seconds of work from group, model, gang size, and the time of day and week of submission.
+
+    Until enough jobs have ended, predict by groups.
+    """
     if len(ended) < FEWEST:
-        return by_groups(table, ended, coming)
+        return by_groups(table, ended, coming, history)
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     submit_s = table[SUBMIT_S]

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from rota.config.load import dump
 from rota.core.cluster import Cluster
 from rota.core.costs import COSTS, CostModel
@@ -56,8 +58,9 @@ def simulate(
     class derived from `rota.Scheduler`; `options` are those of a name or a class. With `cost="restart"` a job
     pays its start-up each time it starts or moves; `"interval"` is the rule of the Muri simulator. What was
     done in the last `checkpoint_every_s` productive seconds at most is lost by a pause or a move. With
-    `types="fastest"` jobs prefer the idle GPUs that are fastest for their model, with `"blind"` those that
-    the cluster lists first (`placement.types` of a configuration). With `failures` (`rota.Failures`) jobs and
+    `types="fastest"` jobs prefer the idle GPUs that are fastest for their model, with `"advantage"` those on
+    which it gains compared with other models, and running jobs move to them, with `"blind"` those that the
+    cluster lists first (`placement.types` of a configuration). With `failures` (`rota.Failures`) jobs and
     nodes fail; without it none does, also if jobs failed in the trace. `durations` says what schedulers know
     of how long jobs take: `"exact"`, `"none"`, `"noisy"`, `"predicted"`, or a `rota.Durations` with options;
     `knows` of the run says what this one knew. `progress` is told now and then how many jobs have ended.
@@ -166,14 +169,16 @@ def digest(
     durations: Durations = EXACT_DURATIONS,
 ) -> str:
     """Digest what a run follows from: jobs, cluster, policy, rules, and the code."""
-    names = jobs.ids, jobs.models, jobs.groups, jobs.kinds, jobs.speeds
+    names = jobs.models, jobs.groups, jobs.kinds, jobs.speeds
     facts: tuple[object, ...] = (*names, cluster, settings(policy))
     facts += (cost, types, failures, *((jobs.failed_after_s, jobs.failed) if failures else ()))
     facts += () if durations == EXACT_DURATIONS else (durations,)
+    facts += () if jobs.history is None else (jobs.history.digest,)
     facts += (jobs.sizes,) if policy.needs.resizes else ()
     found = hashlib.sha256(repr(facts).encode())
+    found.update("\0".join(jobs.ids).encode("utf-8", "surrogatepass"))
     for column in COLUMNS:
-        found.update(getattr(jobs, column).tobytes())
+        found.update(np.ascontiguousarray(getattr(jobs, column)).data)
     found.update(_own_sources())
     modules = {base.__module__ for base in type(policy).__mro__}
     for file in sorted({file for module in modules for file in sources(module)}):

@@ -70,14 +70,14 @@ class Throughputs:
 
 def read_throughputs(path: Path) -> Throughputs:
     """Return the measurements in a file or a recording, which must include the reference kind."""
-    measured = from_profiles(read_profiles(path)) if path.is_dir() else read_json(path)
+    measured = from_profiles(read_profiles(path)) if path.is_dir() else read_throughputs_file(path)
     if REFERENCE not in measured.alone:
         found = ", ".join(measured.alone) or "nothing"
         raise TraceError(f"{path}: no measurements for {REFERENCE!r}; found {found}")
     return measured
 
 
-def read_json(path: Path) -> Throughputs:
+def read_throughputs_file(path: Path) -> Throughputs:
     """Return the measurements in a file."""
     kinds = _object(path, _json(path), "the file")
     alone: dict[Kind, dict[JobType, float]] = {kind: {} for kind in kinds}

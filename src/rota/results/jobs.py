@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rota.core.arrays import Floats, Ints
 from rota.core.errors import InputError
 from rota.core.timeline import EVENT, EventKind, Timeline
+from rota.results import timeline_pass
 from rota.results.folder import AGAIN
 from rota.results.timeline_pass import validate_timeline
 from rota.workload.jobs import Workload
@@ -71,6 +72,32 @@ class JobTimes:
     """GPU-seconds of work that was lost: done again after a checkpoint, or all of it if the job failed."""
     resizes: Ints
     """How often its gang became larger or smaller while it ran."""
+
+    @classmethod
+    def of(cls, lives: Floats, jobs: Jobs, timeline: Timeline) -> "JobTimes":
+        """Return what `timeline_pass.walk` found out about each job."""
+        failed = np.zeros(len(jobs.ids), np.int64)
+        failed[timeline.events["job"][timeline.events["kind"] == EventKind.FAILED]] = 1
+        jct_s = lives[timeline_pass.END_S] - jobs.submit_s
+        solo_s = jobs.iterations * jobs.iteration_s
+        crowding = np.maximum(
+            lives[timeline_pass.ASKED_S] / np.maximum(lives[timeline_pass.GPU_S], 1e-300), 1.0
+        )
+        return cls(
+            submit_s=jobs.submit_s,
+            first_start_s=lives[timeline_pass.FIRST_START_S],
+            end_s=lives[timeline_pass.END_S],
+            jct_s=jct_s,
+            waiting_s=lives[timeline_pass.WAITED_S],
+            running_s=lives[timeline_pass.RUNNING_S],
+            preemptions=lives[timeline_pass.PREEMPTIONS].astype(np.int64),
+            migrations=lives[timeline_pass.MIGRATIONS].astype(np.int64),
+            fairness=jct_s / (solo_s * crowding),
+            failed=failed,
+            attempts=lives[timeline_pass.FAILURES].astype(np.int64) + 1,
+            lost_gpu_s=np.where(failed, lives[timeline_pass.HELD_GPU_S], lives[timeline_pass.LOST_GPU_S]),
+            resizes=lives[timeline_pass.RESIZES].astype(np.int64),
+        )
 
     @property
     def finished(self) -> NDArray[np.bool_]:

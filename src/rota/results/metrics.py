@@ -72,7 +72,7 @@ class MeasuredRun:
 def measure(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> MeasuredRun:
     """Return all results of a run in which every job has ended."""
     lives, now, series = _walk(timeline, jobs, cluster)
-    times = _times(lives, jobs, timeline)
+    times = JobTimes.of(lives, jobs, timeline)
     return MeasuredRun(_metrics(times, series, now, jobs, cluster), times, series)
 
 
@@ -92,7 +92,7 @@ def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> timeline_pass.
     now[timeline_pass.AVAILABLE] = nodes[SIZE] @ nodes[UP]
     return timeline_pass.Pass(
         events=timeline.events,
-        code=np.array([timeline_pass.CODES[EventKind(number)] for number in range(len(EventKind))]),
+        code=timeline_pass.CODE,
         arena=timeline.slots,
         gpus=np.array(jobs.gpus, np.float64),
         iteration_s=np.array(jobs.iteration_s, np.float64),
@@ -129,29 +129,6 @@ def _impossible(timeline: Timeline, jobs: Jobs, number: int) -> str:
     when = f"event {number}, at {record['at_s']} s"
     return (
         f"timeline: {when}: job {jobs.ids[record['job']]} {what}, which it could not then; make the run again"
-    )
-
-
-def _times(lives: Floats, jobs: Jobs, timeline: Timeline) -> JobTimes:
-    failed = np.zeros(len(jobs.ids), np.int64)
-    failed[timeline.events["job"][timeline.events["kind"] == EventKind.FAILED]] = 1
-    jct_s = lives[timeline_pass.END_S] - jobs.submit_s
-    solo_s = jobs.iterations * jobs.iteration_s
-    crowding = np.maximum(lives[timeline_pass.ASKED_S] / np.maximum(lives[timeline_pass.GPU_S], 1e-300), 1.0)
-    return JobTimes(
-        submit_s=jobs.submit_s,
-        first_start_s=lives[timeline_pass.FIRST_START_S],
-        end_s=lives[timeline_pass.END_S],
-        jct_s=jct_s,
-        waiting_s=lives[timeline_pass.WAITED_S],
-        running_s=lives[timeline_pass.RUNNING_S],
-        preemptions=lives[timeline_pass.PREEMPTIONS].astype(np.int64),
-        migrations=lives[timeline_pass.MIGRATIONS].astype(np.int64),
-        fairness=jct_s / (solo_s * crowding),
-        failed=failed,
-        attempts=lives[timeline_pass.FAILURES].astype(np.int64) + 1,
-        lost_gpu_s=np.where(failed, lives[timeline_pass.HELD_GPU_S], lives[timeline_pass.LOST_GPU_S]),
-        resizes=lives[timeline_pass.RESIZES].astype(np.int64),
     )
 
 

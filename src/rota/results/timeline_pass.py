@@ -1,6 +1,7 @@
 """One pass over a timeline: segments, series over time, and validation."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -100,25 +101,10 @@ class Series:
 
 def validate_timeline(timeline: Timeline, jobs: int, nodes: int, slots: int) -> str | None:
     """Return what is wrong first with a timeline of so many jobs, nodes and slots; None if nothing is."""
-    events = timeline.events
-    of_node = np.isin(events["kind"], (EventKind.NODE_LOST, EventKind.NODE_JOINED))
-    end = events["begin"] + events["gpus"]
-    checks = {
-        "has events of unknown kinds": not np.all(np.isin(events["kind"], list(EventKind))),
-        "has no events": len(events) == 0,
-        "names jobs that the run does not have": np.any(
-            (events["job"] < 0) | (~of_node & (events["job"] >= jobs))
-        ),
-        "names nodes that the cluster does not have": np.any(of_node & (events["job"] >= nodes)),
-        "is not in order of time": not np.all(np.diff(events["at_s"]) >= 0.0),
-        "has fewer slots than its events name": np.any(
-            (events["gpus"] < 0) | (events["begin"] < 0) | (end > len(timeline.slots))
-        ),
-        "names slots that the cluster does not have": np.any(
-            (timeline.slots < 0) | (timeline.slots >= slots)
-        ),
-    }
-    return next((what for what, wrong in checks.items() if wrong), None)
+    if not len(timeline):
+        return "has no events"
+    found = first_wrong(timeline.events, timeline.slots, CODE, jobs, nodes, slots)
+    return WRONG[found] if found < len(WRONG) else None
 
 
 # mypy: allow-untyped-decorators
@@ -141,6 +127,19 @@ CODES = {
     EventKind.ROLLED_BACK: ROLLED_BACK,
     EventKind.RESIZED: RESIZED,
 }
+
+CODE = np.array([CODES[EventKind(number)] for number in range(len(EventKind))])
+"""Code of each kind of event."""
+
+WRONG = (
+    "has events of unknown kinds",
+    "names jobs that the run does not have",
+    "names nodes that the cluster does not have",
+    "is not in order of time",
+    "has fewer slots than its events name",
+    "names slots that the cluster does not have",
+)
+"""What `first_wrong` finds, by its number."""
 
 # Rows of `lives`, which has a column per job.
 FIRST_START_S = 0
@@ -182,6 +181,9 @@ STEPS = 5
 ABSENT, QUEUED, DONE = -1, -2, -3
 
 
+step = partial(kernel, allocates=False)
+
+
 class Pass(NamedTuple):
     """All arrays that the pass reads and writes."""
 
@@ -210,7 +212,38 @@ class Pass(NamedTuple):
     series: Floats
 
 
-@kernel
+@step
+def first_wrong(
+    events: NDArray[np.void],
+    arena: NDArray[np.int32],
+    code: NDArray[np.int64],
+    jobs: int,
+    nodes: int,
+    slots: int,
+) -> int:
+    """Return the first of `WRONG` that applies to any event, or their number."""
+    wrong = len(WRONG)
+    before_s = -np.inf
+    for e in range(events.shape[0]):
+        event = events[e]
+        if not 0 <= event.kind < code.shape[0]:
+            return 0
+        if (code[event.kind] > NODE_JOINED and not 0 <= event.job < jobs) or event.job < 0:
+            wrong = min(wrong, 1)
+        elif code[event.kind] <= NODE_JOINED and event.job >= nodes:
+            wrong = min(wrong, 2)
+        if not event.at_s >= before_s:
+            wrong = min(wrong, 3)
+        before_s = event.at_s
+        if event.gpus < 0 or event.begin < 0 or event.begin > arena.shape[0] - event.gpus:
+            wrong = min(wrong, 4)
+    for i in range(arena.shape[0]):
+        if not 0 <= arena[i] < slots:
+            wrong = min(wrong, 5)
+    return wrong
+
+
+@step
 def walk(p: Pass) -> tuple[int, int]:
     """Go through all events; returns the number of instants and the first impossible event, or -1.
 
@@ -234,7 +267,8 @@ def walk(p: Pass) -> tuple[int, int]:
         left -= code == FINISHED
         if at_s < np.inf and (left == 0 or e + 1 == p.events.shape[0] or p.events[e + 1].at_s > at_s):
             p.series[0, instants] = at_s
-            p.series[1:, instants] = p.now[: STEPS - 1]
+            for i in range(STEPS - 1):
+                p.series[1 + i, instants] = p.now[i]
             instants += 1
         if left == 0:
             break

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rota.core.cluster import Cluster, Speed, fastest_first
-from rota.core.columns import KIND
+from rota.core.arrays import Floats
+from rota.core.cluster import Cluster, Speed
+from rota.core.columns import GROUP, KIND
 from rota.core.costs import RESTART, CostModel
 from rota.core.driver import compiled_of, drive_compiled
-from rota.core.durations import EXACT_DURATIONS, Durations, Knows
+from rota.core.durations import EXACT_DURATIONS, NO_HISTORY, Durations, Knows
 from rota.core.engine import JobsEngine
 from rota.core.errors import unknown
 from rota.core.failures import Failures, FailureState
@@ -18,6 +19,7 @@ from rota.core.instant import Instant
 from rota.core.loop import planned
 from rota.core.placement import Types
 from rota.core.policy import Needs, Policy
+from rota.core.preferences import preferences
 from rota.core.timeline import Timeline
 from rota.workload.jobs import Workload, workload
 from rota.workload.profiles import MODELS
@@ -34,6 +36,14 @@ def speed_of(cluster: Cluster, jobs: Workload) -> Speed:
     known = Cluster(cluster.nodes, speeds=speeds)
     rows = [[known.speed(model, kind) for kind in cluster.kinds] for model in jobs.models]
     return Speed(np.array(rows), cluster.cross_node, cluster.cross_switch)
+
+
+def history_of(jobs: Workload, table: Floats, cluster: Cluster) -> Floats:
+    """Return the jobs that had ended before, as an engine reads them."""
+    if jobs.history is None:
+        return NO_HISTORY
+    slots, per_gpu = np.ceil(jobs.gpus * cluster.slots_per_gpu - 1e-9), cluster.slots_per_gpu
+    return jobs.history.numbered(jobs.groups, jobs.group, slots, table[GROUP], per_gpu)
 
 
 NONE = Needs()
@@ -53,12 +63,10 @@ def engine_for(
     """Return an engine at the beginning of a workload, for a policy with these needs."""
     sizes = jobs.gang_sizes(cluster) if needs.resizes else None
     table, speed = jobs.table(cluster, smallest=sizes is not None), speed_of(cluster, jobs)
-    preferences = (
-        fastest_first(cluster, speed.by_model, cluster.table()[KIND]) if types == "fastest" else None
-    )
-    known = durations.put_into(table, jobs.ids, needs.durations)
+    preferred = preferences(types, cluster, speed.by_model, cluster.table()[KIND])
+    known = durations.put_into(table, jobs.ids, needs.durations, history_of(jobs, table, cluster))
     return JobsEngine(
-        table, cluster, cost, needs, preferences, speed=speed, keeps_timeline=keeps_timeline,
+        table, cluster, cost, needs, preferred, speed=speed, keeps_timeline=keeps_timeline,
         failures=FailureState(failures, jobs.recorded_failures, table, cluster) if failures else None,
         sizes=sizes, known=known,
     )  # fmt: skip

@@ -17,7 +17,9 @@ from rota.core.registry import is_outside
 from rota.core.table import first_line
 from rota.policies.cluster.registry import BY_DEFAULT, SCHEDULERS, canonical
 from rota.workload.formats import check_format, read
+from rota.workload.history import with_history
 from rota.workload.jobs import Workload
+from rota.workload.plain import read as read_plain
 from rota.workload.profiles import MeasuredTimes, read_measured
 from rota.workload.public import read_cluster, read_nodes
 from rota.workload.sizes import check_elastic
@@ -64,6 +66,8 @@ class WorkloadConfig:
     """Submit every job at time 0, as the `_pr` traces of Muri do."""
     profiles: Path | None = None
     """A recording of profiles: jobs of a trace in rota's CSV format take as long as was measured there."""
+    history: Path | None = None
+    """Jobs that had ended before: a trace in rota's CSV format, from which gittins and predictions learn."""
     elastic: ElasticConfig | None = None
     """Sizes that gangs may have; those of the trace if the table is not there."""
     time_scale: float = 1.0
@@ -91,6 +95,8 @@ class WorkloadConfig:
         jobs = self._read(expected_s) if self.trace else generate(self.synthetic or SyntheticConfig())
         if self.jobs is not None:
             jobs = jobs.head(self.jobs)
+        if self.history is not None:
+            jobs = with_history(jobs, read_plain(self.history))
         if self.time_scale != 1.0:
             jobs = jobs.scaled(self.time_scale)
         if self.startup_s is not None:
@@ -197,7 +203,8 @@ class PlacementConfig:
     style: Style | None = None
     """How gangs are placed on nodes, under all schedulers with that option; their own default if not set."""
     types: Types = "fastest"
-    """Devices that jobs prefer: the fastest for their model, or those listed first."""
+    """Devices that jobs prefer: the fastest for their model; those on which it gains compared with other
+    models, to which running jobs move (`advantage`); or those listed first (`blind`)."""
 
     def defaults_for(self, scheduler: Any) -> Mapping[str, Any]:
         """Return the settings of the experiment that a scheduler class takes as options."""

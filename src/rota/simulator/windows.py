@@ -7,7 +7,6 @@ the mean time of the jobs alone.
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -59,7 +58,7 @@ def windows(
     Jobs with larger gangs are left out. There are fewer windows than asked for where a contention cannot be
     had, and none if the trace is too short.
     """
-    kept = replace(jobs)._at(np.flatnonzero(jobs.gpus <= largest_gang))
+    kept = jobs.take(np.flatnonzero(jobs.gpus <= largest_gang))
     if len(kept) < length:
         return
     random = np.random.default_rng(seed)

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core import columns as c
-from rota.core.arrays import Floats
+from rota.core.arrays import Floats, distinct
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError, TraceError
 from rota.core.failures import RecordedFailures
 from rota.core.limits import at_least
 from rota.core.sizes import GangSizes
+from rota.workload.history import JobHistory
 from rota.workload.profiles import MODELS, profiled_s, startups_s
 from rota.workload.sizes import Sizes, check_sizes, sizes_around, smallest_gangs
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 Numbers = Sequence[float] | Floats
 
+_NUMBERS = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority")
 SHOWN = 10  # jobs in a notebook
 
 UNNAMED = "unnamed"
@@ -93,6 +95,8 @@ class Workload:
     entry at all if the trace does not say."""
     failed: tuple[bool, ...] = ()
     """Whether each job had failed when it ended; no entry at all if the trace does not say."""
+    history: JobHistory | None = None
+    """Jobs that had ended before these came."""
     notes: tuple[str, ...] = ()
     """Assumptions about what the trace does not contain."""
 
@@ -132,7 +136,7 @@ class Workload:
         """Return the first `jobs` jobs; raise InputError if that is below 1."""
         if jobs < 1:
             raise InputError(f"{self.name}: cannot keep the first {jobs} jobs; ask for at least 1")
-        return self if jobs >= len(self) else self._at(np.arange(jobs))
+        return self if jobs >= len(self) else self.take(np.arange(jobs))
 
     def between(self, start_s: float, end_s: float) -> "Workload":
         """Return the jobs submitted in [start_s, end_s), in seconds after the first; raise if none."""
@@ -143,7 +147,7 @@ class Workload:
                 f"{self.name}: no job is submitted from {start_s:g} to {end_s:g} s after the first one; "
                 f"the last one is after {since_s[-1]:g} s"
             )
-        return self._at(rows)
+        return self.take(rows)
 
     def window(self, first: int, jobs: int) -> "Workload":
         """Return so many consecutive jobs, from number `first` on, the first of them submitted at 0 s.
@@ -154,7 +158,7 @@ class Workload:
             raise InputError(
                 f"{self.name}: has {counted(len(self))}; cannot take {jobs} from number {first} on"
             )
-        found = self._at(np.arange(first, first + jobs))
+        found = self.take(np.arange(first, first + jobs))
         return replace(found, submit_s=found.submit_s - found.submit_s[0])
 
     def scale_load(self, factor: float) -> "Workload":
@@ -232,9 +236,8 @@ class Workload:
         """Return the same jobs with one more note."""
         return replace(self, notes=(*self.notes, note))
 
-    def _at(self, rows: NDArray[np.int64]) -> "Workload":
+    def take(self, rows: NDArray[np.int64]) -> "Workload":
         """Return these rows, with only the models that they name."""
-        columns = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority")
         numbers, models = _numbered([self.models[number] for number in self.model[rows].tolist()])
         group, groups = _numbered([self.groups[number] for number in self.group[rows].tolist()])
         return replace(
@@ -245,12 +248,12 @@ class Workload:
             models=models,
             group=group,
             groups=groups,
-            kinds=_picked(self.kinds, rows),
             speeds={kind: {m: row[m] for m in models if m in row} for kind, row in self.speeds.items()},
+            kinds=_picked(self.kinds, rows),
             sizes=_picked(self.sizes, rows),
             failed_after_s=_picked(self.failed_after_s, rows),
             failed=_picked(self.failed, rows),
-            **{name: getattr(self, name)[rows] for name in columns},
+            **{name: getattr(self, name)[rows] for name in _NUMBERS},
         )
 
     @property
@@ -285,8 +288,8 @@ class Workload:
         table[c.PRIORITY] = self.priority
         table[c.LOAD_S : c.SYNC_S + 1] = self.stages_s
         table[c.MODEL] = self.model
-        table[c.PROFILE] = _distinct(np.vstack([slots, self.iteration_s, self.stages_s]))
-        table[c.GROUP] = _distinct(np.vstack([self.group, slots]))
+        table[c.PROFILE] = distinct(np.vstack([slots, self.iteration_s, self.stages_s]))
+        table[c.GROUP] = distinct(np.vstack([self.group, slots]))
         table[c.KINDS] = self._kind_sets(cluster)
         table[c.ITERATIONS] = table[c.ESTIMATE] = self.iterations
         table[c.JOB] = np.arange(len(self))
@@ -377,7 +380,7 @@ def workload(
     _check(jobs)
     _check_attempts(jobs)
     in_order = (np.diff(jobs.submit_s) >= 0.0).all() and not jobs.speeds
-    return _noted(jobs) if in_order else _noted(jobs)._at(np.argsort(jobs.submit_s, kind="stable"))
+    return _noted(jobs) if in_order else _noted(jobs).take(np.argsort(jobs.submit_s, kind="stable"))
 
 
 Entry = TypeVar("Entry")
@@ -390,23 +393,13 @@ def _picked(column: tuple[Entry, ...], rows: NDArray[np.int64]) -> tuple[Entry, 
 
 def counted(jobs: int) -> str:
     """Return a counted noun: `1 job`, `1,000 jobs`."""
-    return f"{jobs:,} {'job' if jobs == 1 else 'jobs'}"
+    return f"{jobs:,} job{'' if jobs == 1 else 's'}"
 
 
 def _numbered(model: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Return each job's model as a number, and the names in order of first appearance."""
     models = {name: number for number, name in enumerate(dict.fromkeys(model))}
     return np.fromiter(map(models.__getitem__, model), np.int64, len(model)), tuple(models)
-
-
-def _distinct(rows: Floats) -> NDArray[np.int64]:
-    """Return the number of each column among the distinct ones."""
-    order = np.lexsort(rows[::-1])
-    ranked = rows[:, order]
-    differs = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
-    numbers = np.zeros(rows.shape[1], np.int64)
-    numbers[order[1:]] = np.cumsum(differs)
-    return numbers
 
 
 def _filled(given: Sequence[float] | Sequence[Numbers] | Floats | None, default: Floats) -> Floats:

@@ -52,7 +52,7 @@ class SchedulingOptions:
     placement: Style = "consolidated"
     """How a gang is placed on nodes."""
     types: Types = "fastest"
-    """Devices that jobs prefer: the fastest for their model, or those listed first (blind)."""
+    """Devices that jobs prefer: fastest, advantage or blind."""
     failures: Failures | None = None
     """Failures of jobs and nodes, the same in each episode of a world; None for none."""
     resizes: bool = False

@@ -24,6 +24,7 @@ from rota.core.memory import (
     engine_at,
     events_of,
     floats,
+    history_of,
     index_of,
     ints,
     order_of_jobs,
@@ -40,11 +41,12 @@ PER_DOUBLING = 2
 BINS = 24 * PER_DOUBLING  # up to 194 days
 FIRST_OF_PRIOR = 6 * PER_DOUBLING  # from a minute …
 LAST_OF_PRIOR = 20 * PER_DOUBLING  # … to 12 days, equally likely on a logarithmic scale
+BEGAN = BINS + 1  # row that says, for all jobs, whether the history was counted
 TOTAL = BINS  # row of the number of jobs that ended, after those of the bins
 
 # The index of a job, the work up to which it holds, and a measure of the jobs that it is from.
 COUNTS = tuple(f"ended_{number}" for number in range(BINS))
-NEEDS = Needs(own=("index", "until", "seen"), own_groups=(*COUNTS, "ended"), durations="unused")
+NEEDS = Needs(own=("index", "until", "seen"), own_groups=(*COUNTS, "ended", "began"), durations="unused")
 INDEX, UNTIL, SEEN = map(NEEDS.row, NEEDS.own)
 
 
@@ -123,18 +125,31 @@ def end_of(number):
 
 @kernel
 def learn(address):
-    """Count the durations of the jobs that ended at this instant."""
+    """Count the durations of the jobs that ended at this instant; first those of the history, if any."""
     e = engine_at(address)
     events, table, seen = events_of(e), table_of(e), own_groups_of(e)
     everyone = seen.shape[1] - 1
+    if seen[BEGAN, everyone] == 0.0:
+        seen[BEGAN, everyone] = 1.0
+        history = history_of(e)
+        for i in range(e.history_jobs):
+            count(seen, bin_of(history[1, i]), int(history[0, i]), everyone)
     for i in range(e.before, e.count):
         if events[i].kind != FINISHED:
             continue
         job = events[i].job
         number, group = bin_of(table[REMAINING, job] * table[ITERATION_S, job]), int(table[GROUP, job])
-        for each in (group, everyone):
-            seen[number, each] += 1.0
-            seen[TOTAL, each] += 1.0
+        count(seen, number, group, everyone)
+
+
+@kernel
+def count(seen, number, group, everyone):
+    """Count a duration in a bin for all jobs, and for its group and gang size unless that is −1."""
+    seen[number, everyone] += 1.0
+    seen[TOTAL, everyone] += 1.0
+    if group >= 0:
+        seen[number, group] += 1.0
+        seen[TOTAL, group] += 1.0
 
 
 @kernel
