@@ -23,7 +23,7 @@ from rota.figures.joint import joint_figure
 from rota.figures.page import write_figure
 from rota.learning.files import EVALUATION
 from rota.learning.joint.cases import CaseGenerator, JointCase
-from rota.learning.joint.evaluate import JointComparison, read_joint_comparison
+from rota.learning.joint.evaluate import JointComparison, clustered, read_joint_comparison
 from rota.learning.joint.noise import known_from_seeds
 from rota.recordings.library import read_growth_trees
 
@@ -130,10 +130,13 @@ def table(found: dict[str, JointComparison], title: str, seeds: int) -> list[str
         times = f"{said['time_to_rule_ratio']:.2f}", f"{said['rule_time_ratio']:.2f}"
         lines.append([name, str(said["cases"]), *means, *more, *times])
     test = f"agent {100 * everything.mean('agent_test'):.2f}, rule {100 * everything.mean('rule_test'):.2f}"
+    untrained = 100 * (everything.mean("agent") - everything.mean("untrained"))
+    low, high = (100 * each for each in clustered(everything.rows, "untrained")[:2])
     return [
         f"{title}, {seeds} seed(s): accuracy of the best trial at the deadline in %, differences in points",
         *aligned(lines),
         f"its test accuracy: {test}; changes by the agent: {everything.mean('growths'):.2f} a case",
+        f"agent - untrained network: {untrained:+.2f} ({low:+.2f} to {high:+.2f})",
         f"the interval of all is over {everything.to_json()['clusters']} independent networks and data sets",
         *(f"rule without fold {name}: {each.rule}" for name, each in found.items()),
     ]

@@ -180,3 +180,11 @@ def test_a_job_that_ends_with_iterations_left_has_failed_where_that_is_measured(
     state.apply(Instant(9.0, np.array([0, 1], np.int32), 2, measured={0: 0.0, 1: 7.0}))
     assert list(state.timeline())[-2:] == [Finished(9.0, 0), Failed(9.0, 1, 7.0)]
     assert state.active == 0
+
+
+def test_codes_of_compiled_code_are_different():
+    from rota.core import driver, kernels, stepping
+
+    names = ("OK", "DONE", "STUCK", "RESTLESS", "GROW", "TOO_EARLY", "TOO_MANY", "UNDECIDED", "REFIT")
+    codes = [driver.DECLINED, *kernels.ILLEGAL, *(getattr(stepping, name) for name in names)]
+    assert len(set(codes)) == len(codes)

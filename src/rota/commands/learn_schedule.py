@@ -53,8 +53,10 @@ def _runs(args: argparse.Namespace) -> list[ScheduleRun]:
 
 
 def _seen_from_here(table: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Return a table whose traces start at the folder of its file."""
+    """Return a table whose paths start at the folder of its file."""
     schedule = table.get(SCHEDULE)
+    if isinstance(schedule, dict) and isinstance(schedule.get("start"), str):
+        schedule["start"] = str(folder / schedule["start"])
     worlds = schedule.get("worlds") if isinstance(schedule, dict) else None
     if isinstance(worlds, dict) and isinstance(worlds.get("traces"), list):
         worlds["traces"] = [str(folder / str(path)) for path in worlds["traces"]]

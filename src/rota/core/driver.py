@@ -39,8 +39,8 @@ from rota.core.sizes import grow
 from rota.core.stepping import OK, stay
 from rota.core.view import ClusterView
 
-DECLINED = -36
-"""What `run` returns if a compiled plan leaves the decision to Python."""
+DECLINED = -37
+"""What `run` returns if a compiled plan leaves the decision to Python; no code of `rota.core.stepping`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +164,17 @@ def _rounds(
             return
         if code == OK:
             yield
-        elif code == DECLINED and isinstance(form, CompiledPlan) and form.otherwise is not None:
-            engine.see()
-            engine.commit(form.otherwise(engine.view))
         else:
-            engine.resolve(code)
+            make_way(engine, form, code)
+
+
+def make_way(engine: JobsEngine, form: CompiledKey | CompiledPlan, code: int) -> None:
+    """Do what `run` needs to go on, given what it returned; raises Stuck or IllegalPlan if it cannot."""
+    if code == DECLINED and isinstance(form, CompiledPlan) and form.otherwise is not None:
+        engine.see()
+        engine.commit(form.otherwise(engine.view))
+    else:
+        engine.resolve(code)
 
 
 @kernel

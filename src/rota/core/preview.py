@@ -16,7 +16,7 @@ from rota.core import stepping
 from rota.core.arrays import Floats
 from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES
 from rota.core.cluster import Preferences, Speed
-from rota.core.driver import code_at, compiled_of, prepare, run
+from rota.core.driver import CompiledKey, CompiledPlan, code_at, compiled_of, make_way, prepare, run
 from rota.core.engine import JobsEngine
 from rota.core.errors import Stuck
 from rota.core.loop import planned
@@ -126,25 +126,26 @@ class Preview:
                 return
             plan, kept = prepare(engine, form)
             try:
-                self._run(plan, instants, until_s, chunk)
+                self._run(form, plan, instants, until_s, chunk)
             finally:
                 engine.see()
             del kept
         except Stuck:
             return
 
-    def _run(self, plan: int, instants: int, until_s: float, chunk: int) -> None:
+    def _run(
+        self, form: CompiledKey | CompiledPlan, plan: int, instants: int, until_s: float, chunk: int
+    ) -> None:
         engine = self.engine
         advance = code_at(stepping.advance, types.int64, *ADVANCE_TYPES)
         commit = code_at(stepping.commit, types.int64, *COMMIT_TYPES)
         while self.instants < instants and engine.now_s <= until_s:
             code = run(engine.address, advance, plan, commit, min(chunk, instants - self.instants))
-            if code in (stepping.DONE, stepping.OK):
-                self.instants = engine.instants
-            else:
-                engine.resolve(code)
+            self.instants = engine.instants
             if code == stepping.DONE:
                 return
+            if code != stepping.OK:
+                make_way(engine, form, code)
 
     def ends_s(self) -> Floats:
         """Return when each job ended, in list order; infinity for those that have not."""

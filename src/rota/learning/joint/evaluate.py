@@ -99,14 +99,14 @@ class JointComparison:
         }
 
 
-def clustered(rows: Sequence[ComparedJointCase]) -> tuple[float, float, int]:
-    """Return the 95 % interval of agent − rule over means of clusters, and their number.
+def clustered(rows: Sequence[ComparedJointCase], other: str = "best_rule") -> tuple[float, float, int]:
+    """Return the 95 % interval of agent − another over means of clusters, and their number.
 
     Of a single cluster, its cases are what varies.
     """
     found: dict[int, list[float]] = {}
     for row in rows:
-        found.setdefault(row.cluster, []).append(row.agent - row.best_rule)
+        found.setdefault(row.cluster, []).append(row.agent - getattr(row, other))
     means = [float(np.mean(group)) for group in found.values()]
     _, low, high = mean_interval(means if len(means) > 1 else next(iter(found.values())))
     return (low, high, len(means)) if np.isfinite(low) else (means[0], means[0], 1)

@@ -19,7 +19,7 @@ from rota.learning.files import ScheduleHistoryRow
 from rota.learning.learner import CHECKPOINT, ResumableLearner
 from rota.learning.scheduling.training import ScheduleAgentConfig, TrainingWorld, WorldSets
 from rota.policies.agents import Arrays
-from rota.policies.cluster.learned import CorrectionWeights
+from rota.policies.cluster.learned import CorrectionWeights, read_weights
 
 DECAY_MEAN, DECAY_SQUARE = 0.9, 0.99  # of the moving averages of the gradient and its square
 LAST_LR = 0.1  # share of the learning rate at the end
@@ -42,7 +42,12 @@ class ScheduleLearner(ResumableLearner):
         super().__init__(folder)
         self.config, self.seed, self.worlds = config, seed, worlds
         self._fingerprint, self._over = fingerprint, over
-        self.flat = CorrectionWeights.new(config.hidden, seed).flat
+        begin = (
+            CorrectionWeights.new(config.hidden, seed)
+            if config.start is None
+            else read_weights(config.start)[0]
+        )
+        self.flat = begin.flat
         self.kept, self.kept_value = self.flat.copy(), inf
         """The weights that were best on the worlds for validation, and how good they were."""
         self._mean, self._square = np.zeros((2, len(self.flat)))
@@ -102,11 +107,17 @@ class ScheduleLearner(ResumableLearner):
         """Keep the weights if they are the best so far; return how good the kept ones are."""
         if not self.rows:
             self.kept, self.kept_value = self.flat * 0.0, 0.0  # the rule itself
+            if self.config.start is not None:
+                self._keep(read_weights(self.config.start)[0].flat)
         if done % self.config.validate_every == 0 or done == self.config.updates:
-            value = self._value(self.worlds.validation, self.flat)
-            if value < self.kept_value:
-                self.kept, self.kept_value = self.flat.copy(), value
+            self._keep(self.flat)
         return self.kept_value
+
+    def _keep(self, flat: Floats) -> None:
+        """Keep weights if they are the best so far."""
+        value = self._value(self.worlds.validation, flat)
+        if value < self.kept_value:
+            self.kept, self.kept_value = flat.copy(), value
 
     def _state(self) -> dict[str, NDArray[Any]]:
         return {

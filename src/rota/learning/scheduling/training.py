@@ -31,6 +31,8 @@ MOST_INSTANTS, RESTLESS = 100, 1.0
 """Instants per job at which an episode is given up, and what that adds to the objective of the rule."""
 FIRST_SEED = 1000
 """Seed of the first synthetic world."""
+TRIALS = 5
+"""Times that jobs are drawn for a synthetic world until a cluster has the contention."""
 SLOWEST = 0.15
 """Lowest speed of a model on another device kind than the first."""
 
@@ -118,6 +120,8 @@ class ScheduleAgentConfig:
     """Learning rate at the start; it falls to a tenth."""
     hidden: int = 16
     """Width of the network."""
+    start: Path | None = None
+    """Folder of an agent whose weights are the first ones; by default those of the rule."""
     validate_every: int = 10
     """Number of updates between two validations; the best weights are kept."""
     objective: SchedulingObjective = field(default_factory=SchedulingObjective)
@@ -234,10 +238,14 @@ def worlds_of(config: ScheduleAgentConfig) -> WorldSets:
 
 
 def even_world(worlds: WorldsConfig, number: int) -> tuple[Workload, Cluster] | None:
-    """Return a synthetic world of equal nodes."""
-    jobs = generate(SyntheticConfig(jobs=worlds.jobs, load=1.0, seed=FIRST_SEED + number))
-    cluster = sized(jobs, worlds.contentions[number % len(worlds.contentions)])
-    return None if cluster is None else (jobs, cluster)
+    """Return a synthetic world of equal nodes; None if no jobs were found with such a contention."""
+    for trial in range(TRIALS):
+        seed = FIRST_SEED * (trial + 1) + number
+        jobs = generate(SyntheticConfig(jobs=worlds.jobs, load=1.0, seed=seed))
+        cluster = sized(jobs, worlds.contentions[number % len(worlds.contentions)])
+        if cluster is not None:
+            return jobs, cluster
+    return None
 
 
 def uneven_world(worlds: WorldsConfig, number: int) -> tuple[Workload, Cluster]:
