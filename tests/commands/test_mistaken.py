@@ -10,7 +10,9 @@ from rota.commands.common import KEYS
 from rota.commands.run_jobs import RAW as OF_JOBS
 from rota.config.bind import keys
 from rota.learning.config import LearnConfig
+from rota.learning.joint.config import JointFile
 from rota.learning.placement.config import PlacementFile
+from rota.learning.scheduling.training import ScheduleFile
 from rota.library.real_run import RAW as OF_TRIALS
 from rota.library.real_run_config import JobsConfig, RunConfig
 from rota.simulator.jobs_config import SimulateConfig
@@ -19,13 +21,17 @@ from rota.training.config import TrainConfig
 from rota.training.recorder.record import RecordConfig
 
 CONFIG = Path(__file__).parents[2] / "config"
-FILES = [path for path in sorted(CONFIG.rglob("*.toml")) if path.parent.name in KEYS]
+SPLITS = {"schedule-worlds.toml"}
+"""Files that say what was learned from, and that no command takes."""
+FILES = [
+    path for path in sorted(CONFIG.rglob("*.toml")) if path.parent.name in KEYS and path.name not in SPLITS
+]
 TAKEN = {
     "simulate": {*keys(SimulateConfig), *keys(PopulationsConfig)},
     "run": {*keys(RunConfig), *keys(JobsConfig), *OF_JOBS, *OF_TRIALS},
     "train": {*keys(TrainConfig)},
     "record": {*keys(RecordConfig)},
-    "learn": {*keys(LearnConfig), *keys(PlacementFile)},
+    "learn": {*keys(LearnConfig), *keys(PlacementFile), *keys(JointFile), *keys(ScheduleFile)},
 }
 
 

@@ -104,7 +104,7 @@ KEYS = {
     },
     "train": {"setup", "budget_s", "budget_steps", "epochs", "epoch", "changes", "decisions"},
     "record": {"profiles", "curves", "trees", "growth"},
-    "learn": {"recordings", "stages", "episodes", "method", "seeds", "placement", "joint"},
+    "learn": {"recordings", "stages", "episodes", "method", "seeds", "placement", "joint", "schedule"},
 }
 """Command → keys by which its configurations are told from others."""
 SAME = {"evaluate": "learn"}

@@ -200,7 +200,7 @@ class Cluster:
 
         >>> import rota
         >>> rota.Cluster.local(2).nodes
-        (Node(slots=2, switch=0, kind='cpu'),)
+        (Node(slots=2, switch=0, kind='cpu', name=''),)
         """
         if gpus:
             return cls((Node(gpus),))
