@@ -459,6 +459,7 @@ class JobsEngine(SharedRecord):
         """Give the view its read-only columns."""
         view, columns = self.view, frozen(self.columns)
         view.rows, view.columns, view.capacity = self.order, self.columns, self.capacity
+        view.exact_left, view.exact_duration_s = columns[c.REMAINING], columns[c.DURATION_S]
         view.iteration_s, view.submit_s = columns[c.ITERATION_S], columns[c.SUBMIT_S]
         view.gpus, view.priority = columns[c.GPUS], columns[c.PRIORITY]
         view.executed_s, view.place = columns[c.EXECUTED_S], columns[c.PLACE]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
-from rota.core.columns import DURATION_S, ESTIMATE, ITERATION_S, REMAINING
+from rota.core.columns import ESTIMATE, ITERATION_S
 from rota.core.costs import CostModel
 from rota.core.durations import Knows, write_left
 from rota.core.errors import ConfigError, unknown
@@ -62,6 +62,10 @@ class ClusterView:
     """A policy's cache of computed values; it must not affect decisions."""
     ranked: NDArray[np.int32] | None = None
     """The last ranking of all active jobs, known to be a permutation; `commit` skips its check."""
+    exact_left: NDArray[np.float64]
+    """Iterations that are left in truth, for `remaining`."""
+    exact_duration_s: NDArray[np.float64]
+    """Duration in the trace, for `duration_s`."""
     iteration_s: NDArray[np.float64]
     """Seconds per iteration, alone on the reference device."""
     gpus: NDArray[np.float64]
@@ -107,9 +111,9 @@ class ClusterView:
     @property
     def remaining(self) -> NDArray[np.float64]:
         """Iterations left, as far as the policy knows. Raises ConfigError if it knows nothing."""
-        self._check_known("remaining")
         if self.knows == "exact":
-            return frozen(self.columns[REMAINING])
+            return self.exact_left
+        self._check_known("remaining")
         left = np.zeros(self.capacity)
         write_left(self.columns, self.order, left)
         return left
@@ -122,9 +126,9 @@ class ClusterView:
     @property
     def duration_s(self) -> NDArray[np.float64]:
         """Seconds that the jobs take in all: what the trace says, or what the policy knows of it."""
-        self._check_known("duration_s")
         if self.knows == "exact":
-            return frozen(self.columns[DURATION_S])
+            return self.exact_duration_s
+        self._check_known("duration_s")
         expected_s: NDArray[np.float64] = self.columns[ESTIMATE] * self.columns[ITERATION_S]
         return expected_s
 
