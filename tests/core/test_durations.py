@@ -119,7 +119,12 @@ def decisions(jobs: Workload, name: str, durations: Durations, *, compiled: bool
     return events, ends_s
 
 
-@pytest.mark.parametrize("name", [*IGNORANT, "srtf predicted", "muri-s predicted", "themis predicted"])
+ADAPTIVE = [name for name in SCHEDULERS if scheduler_class(name)().needs.durations == "optional"]
+
+
+@pytest.mark.parametrize(
+    "name", [*IGNORANT, *ADAPTIVE, "srtf predicted", "muri-s predicted", "themis predicted"]
+)
 def test_the_future_of_jobs_has_no_effect_before_it_shows(name: str) -> None:
     name, known = name.split() if " " in name else (name, "none")
     for seed, compiled in ((1, True), (2, False)):

@@ -357,7 +357,7 @@ def traces(draw, largest):
 @pytest.mark.parametrize("types", ["fastest", "advantage"])
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("name", SCHEDULERS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data(), clusters=listed_twice())
 def test_completion_times_do_not_depend_on_the_order_in_which_types_are_listed(
     name, cost, types, data, clusters
