@@ -42,7 +42,7 @@ class SchedulingEnv(gymnasium.Env[SchedulingObservation, Array]):
     An observation has two arrays. `jobs` has a row per position, in the order of the last ranking, new
     arrivals last; jobs beyond `most_jobs` are not shown, and come after those that are. `cluster` has numbers
     about all of it. `JOB_FEATURES` and `CLUSTER_FEATURES` of `rota.learning.scheduling.kernels` name them,
-    docs/learn-a-schedule.md explains them. All is 0 after the end.
+    docs/scheduling-environment.md explains them. All is 0 after the end.
 
     `info` has the `action_mask` (which positions have a job), the time `now_s`, the number of `active` jobs,
     and the number of the `world`; in the end also `failed`, `avg_jct_s`, `slowdown_mean`, `makespan_s`,
