@@ -1,7 +1,8 @@
-"""Trees: every sequence of changes to a network during training, and its outcome.
+"""Adaptation trees: every sequence of changes to a network during training, and its outcome.
 
 Sequences with the same beginning were trained once up to where they part. A *prefix* is the beginning of a
-sequence: () until the first decision, (2,) from action 2 until the second, and so on.
+sequence: () until the first decision, (2,) from action 2 until the second, and so on. Growth trees, in which
+only some changes are allowed, are in `growth.py`.
 """
 
 import math
