@@ -86,7 +86,8 @@ def test_a_run_is_not_off_itself(folders, said):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "fifo, seed 0: 4 trials, 12 intervals aligned"
-    errors = [line.split()[-2] for line in lines[3:9]]
+    assert lines[3].startswith("best metric at the end") and lines[3].endswith("+0.0000")
+    errors = [line.split()[-2] for line in lines[4:10]]
     assert errors == ["+0.0"] * 6
     assert lines[-1].startswith("order of ends         the same")
 
@@ -209,7 +210,7 @@ def test_the_shipped_population_is_simulated_as_it_is_recorded_and_run(tmp_path)
     simulated, real = bind(PopulationsConfig, table), ordered(run, CONFIGS / "population-run.toml")
     order, scene = real.population_spec(0), simulated.scene(0)
     assert (order.hypers, order.terms, order.costs) == (scene.hypers, scene.terms, scene.costs)
-    assert len(order.cluster.slots) == len(scene.cluster.slots) == asked.copies
+    assert len(order.cluster.all_slots) == len(scene.cluster.all_slots) == asked.copies
     assert ((real.config.allocation,), real.config.evolution) == (simulated.allocations, simulated.evolution)
     assert real.training == record["curves"][0]["setup"]
     assert (asked.steps, asked.steps * asked.intervals) == (scene.terms.interval, scene.terms.steps)

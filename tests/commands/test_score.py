@@ -42,7 +42,7 @@ def test_a_second_of_training_gives_a_score_that_a_cluster_can_be_made_of(score,
     assert entry["work"] == "convnet2, digits of 32 pixels, batches of 64"
     assert line.startswith(f"127.0.0.1 CPU  {entry['score']:g} images/s, spread ")
     cluster, _ = cluster_of(read_scores(here / file), cpus={"127.0.0.1": 3})
-    assert [slot.speed for slot in cluster.slots] == [entry["score"]] * 3
+    assert [slot.speed for slot in cluster.all_slots] == [entry["score"]] * 3
 
 
 def test_json_is_one_object_and_nothing_else(score, here):
@@ -137,7 +137,7 @@ def test_every_node_of_a_ray_cluster_is_measured_by_itself(score, here, ray):
     }
     assert all(found.score > 0 for found in scores.values())
     assert [entry["ip"] for entry in json.loads(out)["measured"]] == ["fast", "head", "slow"]
-    assert len(cluster_of(scores).cluster.slots) == 3
+    assert len(cluster_of(scores).cluster.all_slots) == 3
 
     code, _, complaint = score(*QUICK, *words, "--res", here / "res.json")
     assert (code, len(complaint)) == (2, 1)

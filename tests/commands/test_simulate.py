@@ -845,7 +845,7 @@ def test_types_can_vary_in_a_grid(rota, unequal):
     [
         (
             ("--set", "placement.types=fast"),
-            "placement.types: unknown value 'fast'. Did you mean 'fastest'? Known: fastest, blind",
+            "placement.types: unknown value 'fast'. Did you mean 'fastest'? Known: fastest, advantage, blind",
         ),
         (
             ("--set", "placement=spread", "--set", "placement.types=blind"),

@@ -352,7 +352,7 @@ def test_types_say_which_gpus_are_preferred():
 
 
 def test_types_that_are_not_known_are_named():
-    said = "unknown types 'slowest'. Known: fastest, blind"
+    said = "unknown types 'slowest'. Known: fastest, advantage, blind"
     with pytest.raises(rota.RotaError, match=said):
         rota.simulate(an_hour(), UNEQUAL, "fifo", types="slowest")
     with pytest.raises(rota.RotaError, match=said):

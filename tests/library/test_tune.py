@@ -273,7 +273,7 @@ def helped(config):
 
 
 @dataclass(frozen=True)
-class Never(rota.Evolution):
+class Continues(rota.Evolution):
     """Changes nothing, with an option."""
 
     least: float = 0.1
@@ -285,13 +285,13 @@ class Never(rota.Evolution):
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"evolution": Never(0.9)}, "policy, or options of one"),
+        ({"evolution": Continues(0.9)}, "policy, or options of one"),
         ({"cluster": {"slots": [{"count": 2, "cores": 0}]}}, "cluster"),
         ({"settings": {"costs": {"dispatch_s": 0.5}}}, None),
     ],
 )
 def test_what_a_run_goes_on_with_must_be_what_it_began_with(changed, named, tmp_path):
-    begun = {"evolution": Never(0.1)}
+    begun = {"evolution": Continues(0.1)}
     tune(helped, tmp_path, **begun)
     if named is None:
         assert tune(helped, tmp_path, **{**begun, **changed}, resume=True).best.metric == 0.4

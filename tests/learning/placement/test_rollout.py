@@ -113,5 +113,5 @@ def test_one_trial_at_least_can_be_as_good_as_asked():
 
 def test_a_target_is_reached_at_the_earliest_on_the_fastest_slot():
     case = CaseDistribution(goal="target", noise=0.0, dispatch=0.0).draw(np.random.default_rng(3))
-    assert case.bound_s == min(case.good_at) * 0.02 / max(slot.speed for slot in case.scene.cluster.slots)
+    assert case.bound_s == min(case.good_at) * 0.02 / max(slot.speed for slot in case.scene.cluster.all_slots)
     assert play(case, NETWORK.weights).ratio >= 1.0
