@@ -112,7 +112,7 @@ def _outcomes(found: TimelineComparison) -> Iterator[Row]:
     if (outcome := found.outcome) is None:
         return
     real, simulated = outcome.accuracy
-    name = "accuracy at the deadline" if outcome.has_deadline else "best metric at the end"
+    name = "accuracy at the deadline" if outcome.has_deadline else "metric at the end"
     yield name, f"{real:.4f}", f"{simulated:.4f}", f"{simulated - real:+.4f}"
     if any(outcome.changes):
         real, simulated = outcome.changes
