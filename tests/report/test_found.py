@@ -15,8 +15,9 @@ def test_each_kind_of_result_is_found(
     found = find([tmp_path])
     assert found.jobs == [run.folder.path for run in two_runs]
     assert found.populations == [population.folder.path]
-    assert found.agents == {"adaptation": [agent], "placement": [placement_agent]}
-    assert found.evaluations == {"adaptation": [evaluated], "placement": [placement_agent]}
+    none = {kind: [] for kind in ("schedule", "joint")}
+    assert found.agents == {"adaptation": [agent], "placement": [placement_agent], **none}
+    assert found.evaluations == {"adaptation": [evaluated], "placement": [placement_agent], **none}
 
 
 def test_what_is_named_twice_is_there_once(tmp_path, two_runs):

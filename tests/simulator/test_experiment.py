@@ -135,7 +135,7 @@ def test_machines_that_cannot_be_are_refused(settings, message):
 
 
 def test_a_change_that_names_no_node_is_refused():
-    with pytest.raises(InputError, match="names node 8; there are nodes 0 to 7"):
+    with pytest.raises(InputError, match="node 8 changes at 1 s; there are nodes 0 to 7"):
         ClusterConfig(changes=(NodeChangeConfig(1.0, 8, "leave"),)).build()
 
 
