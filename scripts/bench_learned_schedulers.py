@@ -88,7 +88,7 @@ def worlds(traces: Path) -> Iterator[tuple[str, Workload, Cluster]]:
     philly = read(traces / "philly/philly.csv")
     by_size = sorted(range(len(philly.groups)), key=lambda group: -int((philly.group == group).sum()))
     for number in (1, 3, 5):
-        own = philly._at(np.flatnonzero(philly.group == by_size[number]))
+        own = philly.take(np.flatnonzero(philly.group == by_size[number]))
         for jobs, cluster in windows(own, 800, 3, CONTENTIONS, seed=number):
             yield "philly", jobs, cluster
     for name in ("trace1", "trace3"):

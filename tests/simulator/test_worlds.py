@@ -1,6 +1,7 @@
 """Worlds: windows of traces on clusters sized by contention, with histories; schedulers compared on them."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -9,13 +10,17 @@ import pytest
 import rota
 from rota.cli import main
 from rota.core.errors import ConfigError, InputError
+from rota.library.bench_schedulers import bench
 from rota.policies.cluster.gittins import BINS, TOTAL, Gittins, bin_of
+from rota.policies.cluster.las import Las
+from rota.policies.cluster.learned import SHIPPED
 from rota.results.world_ratios import WorldResult, ratios, text
 from rota.simulator.jobs import engine_for
 from rota.simulator.windows import contention, sized
 from rota.simulator.worlds import WorldSettings, build, parts_by_group, read_worlds
 from rota.workload.history import with_history
 from rota.workload.jobs import workload
+from rota.workload.plain import write
 
 
 def jobs(*rows, group=None, name="by hand"):
@@ -191,6 +196,58 @@ def test_the_commands_draw_worlds_and_compare_schedulers_on_them(tmp_path, capsy
     assert (tmp_path / "bench.png").stat().st_size > 10_000
     assert main(compare) == 0  # from what was kept
     assert json.loads(capsys.readouterr().out) == first
+    assert all(row["low"] is None for row in first["ratios"] if row["worlds"] == 1)
+    assert main([*compare, "--quick", "--set", "durations=noisy"]) == 0  # the short form
+    found = json.loads(capsys.readouterr().out)["results"]
+    assert {row["knows"] for row in found if row["scheduler"] == "srtf"} == {"noisy"}
+
+
+def test_results_that_were_kept_are_those_of_a_world_of_this_name(tmp_path, folder):
+    first = next(iter(read_worlds(folder)))
+    other = replace(first, facts=replace(first.facts, name="another"))
+    policies, file = {"las": Las()}, tmp_path / "bench.json"
+    for each in (first, other):
+        (found,) = bench([each], policies, rota.Durations("none"), file)
+        assert found.world == each.facts.name
+
+
+def test_lookahead_is_compared_by_default(tmp_path, capsys):
+    worlds = str(tmp_path / "w")
+    assert main(["trace", "worlds", "--synthetic", "1", "--quick", "--out", worlds]) == 0
+    capsys.readouterr()
+    assert main(["bench-schedulers", "--worlds", worlds, "--json"]) == 0
+    names = {row["scheduler"] for row in json.loads(capsys.readouterr().out)["results"]}
+    assert {"lookahead", "learned", "tiresias", "srtf"} <= names
+
+
+def test_that_no_world_could_be_drawn_is_an_error(tmp_path, capsys):
+    trace = tmp_path / "one.csv"
+    write(trace, FOUR)
+    assert main(["trace", "worlds", str(trace), "--by-group", "--out", str(tmp_path / "w")]) == 2
+    assert "trace worlds: none could be drawn" in capsys.readouterr().err
+
+
+def test_the_short_form_of_durations_takes_a_flag_over_it(tmp_path, capsys):
+    file = tmp_path / "one.toml"
+    file.write_text('durations = "exact"\nschedulers = ["srtf"]\n[workload.synthetic]\njobs = 20\n')
+    command = ["simulate", str(file), "--durations", "noisy", "--out", str(tmp_path / "out"), "--json"]
+    assert main(command) == 0
+    assert '"knows": "noisy"' in capsys.readouterr().out
+
+
+def test_a_folder_of_an_agent_starts_at_the_folder_of_the_file(tmp_path, capsys):
+    shutil.copytree(SHIPPED["none"], tmp_path / "agent")
+    file = tmp_path / "one.toml"
+    text = 'durations = "none"\nschedulers = ["learned"]\n[workload.synthetic]\njobs = 20\n'
+    file.write_text(text + '[options.learned]\nagent = "agent"\n')
+    assert main(["simulate", str(file), "--out", str(tmp_path / "out")]) == 0
+    (made,) = (tmp_path / "out").rglob("config.toml")
+    assert main(["simulate", str(made), "--out", str(tmp_path / "again")]) == 0
+
+
+def test_schedules_are_learned_in_one_process(capsys):
+    assert main(["learn", "config/learn/schedule.toml", "--workers", "2"]) == 2
+    assert "learn in one process" in capsys.readouterr().err
 
 
 def test_a_folder_without_worlds_is_named(tmp_path, capsys):

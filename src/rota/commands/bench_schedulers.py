@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="DIR",
         help="a folder of worlds; repeat it",
     )
-    which = "which schedulers, also classes of yours, as file.py:Class; by default all that do not share GPUs"
+    which = "schedulers, also file.py:Class; by default lookahead and those that do not share GPUs"
     add("--schedulers", metavar="A,B,…", help=which)
     add(
         "--durations",
@@ -64,18 +65,21 @@ def run(args: argparse.Namespace) -> int:
         worlds = worlds[:2]
     names = [name.strip() for name in (args.schedulers or "").split(",") if name.strip()]
     if not names:
-        names = [name for name in SCHEDULERS if scheduler_class(name)().needs.sharing == 1]
+        names = [
+            name for name in SCHEDULERS if name == "lookahead" or scheduler_class(name)().needs.sharing == 1
+        ]
     names += [name for name in BASELINES if name not in names]
     options: dict[str, Any] = override({}, args.set)
-    known = {"known": args.durations, **options.pop("durations", {})}
+    said = options.pop("durations", {})
+    known = {"known": args.durations, **(said if isinstance(said, dict) else {"known": said})}
     durations = bind(Durations, known, "command line")
     policies = schedulers(names, lambda chosen: {}, options, "command line")
     kept = args.results or args.worlds[0] / "bench.json"
     found = bench(worlds, policies, durations, kept, args.workers)
     compared = ratios(found)
     if args.json:
-        rows = {"ratios": [asdict(each) for each in compared], "results": [asdict(each) for each in found]}
-        say(json.dumps(rows))
+        rows = {"ratios": [_row(each) for each in compared], "results": [_row(each) for each in found]}
+        say(json.dumps(rows, allow_nan=False))
     else:
         say(text(compared))
     if args.figure:
@@ -83,3 +87,12 @@ def run(args: argparse.Namespace) -> int:
 
         draw_into(bench_figure(found, compared), args.figure)
     return 0
+
+
+def _row(found: Any) -> dict[str, Any]:
+    """Return a row of JSON; an end of an interval that one world does not give is null."""
+    row = asdict(found)
+    return {
+        key: None if isinstance(each, float) and not math.isfinite(each) else each
+        for key, each in row.items()
+    }

@@ -23,9 +23,9 @@ def run_schedule(args: argparse.Namespace) -> int:
     """Learn an agent of each seed; prints how good each is on the worlds for validation."""
     given = {"--recordings": args.recordings, "--pooled": args.pooled, "--live": args.live}
     refuse(given, f"{args.config} learns to schedule jobs, from none; leave it out")
-    if isinstance(args.workers, str):
+    if args.workers not in (None, 1):
         raise ConfigError(
-            f"--workers {args.workers}: agents that schedule learn on this machine; leave it out"
+            f"--workers {args.workers}: agents that schedule learn in one process; leave it out"
         )
     found = [_learn(run, args) for run in _runs(args)]
     if args.json:

@@ -14,7 +14,7 @@ from rota.commands.simulate import OF_TRACES, QUICK_JOBS
 from rota.commands.simulate_flow import GridTask, Subject, announce, expanded, seen_from
 from rota.config.load import dump, read
 from rota.core.cluster import Cluster
-from rota.core.durations import EXACT_DURATIONS
+from rota.core.durations import EXACT_DURATIONS, Durations
 from rota.core.errors import ConfigError
 from rota.core.files import root
 from rota.core.policy import Policy
@@ -134,6 +134,9 @@ class SimulationTask(GridTask):
         named = placed_name(spec, Path.cwd()) if is_outside(spec) else self.scheduler
         text = dump(replace(config, workload=workload, cluster=cluster, schedulers=(named,)))
         options = dump(self.policy) if is_dataclass(self.policy) else ""
+        agent = getattr(self.policy, "agent", None) if self.scheduler == "learned" else None
+        if agent is not None:
+            options = options.replace(json.dumps(str(agent)), json.dumps(str(seen_from(folder, agent))))
         return f"{text}\n[options.{self.scheduler}]\n{options}" if options else text
 
 
@@ -184,6 +187,8 @@ def _base(table: dict[str, Any], file: Path | None, args: argparse.Namespace) ->
     if vars(args)["workload.trace"] and isinstance(base.get("workload"), dict):
         gone = ("synthetic", "format", "options")
         base["workload"] = {key: value for key, value in base["workload"].items() if key not in gone}
+    if isinstance(base.get("durations"), str):  # the short form: flags may set keys of the table
+        base["durations"] = {Durations.SHORT: base["durations"]}
     return base
 
 

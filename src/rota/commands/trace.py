@@ -179,7 +179,7 @@ def _worlds(args: argparse.Namespace) -> None:
     traces = [read(path, None, args.seed) for path in args.traces]
     if args.by_group:
         numbers = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}[args.groups]
-        traces = [part for trace in traces for part in worlds.parts_by_group(trace, most)[numbers]]
+        traces = [part for trace in traces for part in worlds.parts_by_group(trace, least)[numbers]]
     for seed in range(args.first_seed, args.first_seed + args.synthetic):
         made = generate(SyntheticConfig(jobs=2 * most, gpus=64, load=0.85, seed=seed))
         traces.append(replace(made, name=f"synthetic-{seed}"))
@@ -188,6 +188,9 @@ def _worlds(args: argparse.Namespace) -> None:
             traces, args.out, settings, lambda facts: bar.update(),
             lambda why: say(f"note: {why}", file=sys.stderr),
         )  # fmt: skip
+    if not found:
+        few = f"or no group has {least} jobs" if args.by_group else f"or no trace has {least} jobs"
+        raise InputError(f"trace worlds: none could be drawn: no window has such a contention, {few}")
     say(json.dumps([asdict(facts) for facts in found]) if args.json else worlds.text(found))
 
 

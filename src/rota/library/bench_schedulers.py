@@ -40,7 +40,8 @@ def bench(
     before = _read(kept)
     plan = [(world, name, policy) for world in worlds for name, policy in policies.items()]
     keys = [
-        f"{name} {digest(world.jobs, world.cluster, policy, RESTART, 'fastest', None, durations)}"
+        f"{world.facts.name} {name} "
+        f"{digest(world.jobs, world.cluster, policy, RESTART, 'fastest', None, durations)}"
         for world, name, policy in plan
     ]
     left = [number for number, key in enumerate(keys) if key not in before]

@@ -165,7 +165,7 @@ def digest_of(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-PATHS = ("workload.trace", "workload.profiles", "workload.history", "cluster.file")
+PATHS = ("workload.trace", "workload.profiles", "workload.history", "cluster.file", "options.learned.agent")
 """Keys of a configuration that are paths."""
 NAMES = ("schedulers", "scheduler", "workload.format")
 """Keys of a configuration that name classes or functions, perhaps in files."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from rota.core.cluster import Cluster
+from rota.core.errors import InputError
 from rota.core.timeline import EventKind
 from rota.policies.cluster.fifo import Fifo
 from rota.simulator.jobs import simulate
@@ -56,14 +57,19 @@ def windows(
     """Yield windows of a trace, each drawn at random, at these contentions in turn.
 
     Jobs with larger gangs are left out. There are fewer windows than asked for where a contention cannot be
-    had, and none if the trace is too short.
+    had. Raises InputError if the trace is too short, or if there are none.
     """
     kept = jobs.take(np.flatnonzero(jobs.gpus <= largest_gang))
     if len(kept) < length:
-        return
+        few = f"{len(kept)} jobs of at most {largest_gang} GPUs"
+        raise InputError(f"{jobs.name}: {few}; windows of {length} jobs need a longer trace, or fewer jobs")
+    found = 0
     random = np.random.default_rng(seed)
     for number in range(count):
         window = kept.window(int(random.integers(len(kept) - length + 1)), length)
         cluster = sized(window, contentions[number % len(contentions)])
         if cluster is not None:
+            found += 1
             yield window, cluster
+    if not found:
+        raise InputError(f"{jobs.name}: no window has such a contention; ask for another one")

@@ -110,7 +110,10 @@ def test_clusters_are_sized_by_contention():
         assert len(window) == 40
         assert window.gpus.max() <= 8
         assert of.slots % 8 == 0
-    assert list(windows(jobs, 81, 3, (2.0,), seed=1)) == []
+    with pytest.raises(InputError, match="windows of 81 jobs need a longer trace"):
+        list(windows(jobs, 81, 3, (2.0,), seed=1))
+    with pytest.raises(InputError, match="no window has such a contention"):
+        list(windows(jobs, 40, 1, (1e6,), seed=1))
 
 
 @pytest.mark.parametrize(("make", "message"), [
