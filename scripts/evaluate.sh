@@ -37,7 +37,14 @@ for family in "$agents"/*/; do
     name="$(basename "$family")" on=(--recordings "${recordings[@]}")
     [[ $name != place ]] || on=() # it places trials on random slots
     [[ $name != joint-growth ]] || on=(--recordings "${here}results/recordings/growth" --cases "$cases")
-    "$python" -P -m rota evaluate --agent "$agents/$name" ${on[@]+"${on[@]}"} --out "$out/$name" --figures "$figures/$name"
+    found=("$name")
+    for agent in "$agents/$name"/seed*/agent.json; do # learn.sh --full learns a joint agent of each seed
+        [[ $name != joint-growth || ! -f $agent ]] || found+=("$name/$(basename "$(dirname "$agent")")")
+    done
+    [[ ${#found[@]} == 1 || -f $agents/$name/agent.json ]] || found=("${found[@]:1}")
+    for each in "${found[@]}"; do
+        "$python" -P -m rota evaluate --agent "$agents/$each" ${on[@]+"${on[@]}"} --out "$out/$each" --figures "$figures/$each"
+    done
 done
 for what in scenario model; do
     echo "leaving out each $what:"

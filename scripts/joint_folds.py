@@ -125,7 +125,7 @@ def table(found: dict[str, JointComparison], title: str, seeds: int) -> list[str
     for name, each in [*found.items(), ("all", everything)]:
         said = each.to_json()
         means = [f"{100 * said[key]:.2f}" for key in COLUMNS]
-        low, high = 100 * said["low"], 100 * said["high"]
+        low, high = (100 * end for end in clustered(each.rows)[:2])
         more = f"{100 * said['difference']:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{said['captured']:+.0%}"
         times = f"{said['time_to_rule_ratio']:.2f}", f"{said['rule_time_ratio']:.2f}"
         lines.append([name, str(said["cases"]), *means, *more, *times])

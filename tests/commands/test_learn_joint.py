@@ -32,6 +32,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("lr=0.001-seed0", "lr=0.001-seed1", "lr=0.0023-seed0", "lr=0.0023-seed1"):
         shutil.copytree(TREES / name, tmp_path / "trees" / name)
+    Path("three.toml").write_text("joint = 3\n", "utf-8")
     Path("few.toml").write_text('[joint]\nrecordings = ["trees"]\n', "utf-8")
     return tmp_path
 
@@ -59,6 +60,14 @@ def test_an_agent_is_learned_and_compared(rota, here):
     assert sum(row["agent"] for row in rows) / 3 == pytest.approx(found["agent"])
     assert Path("c/comparison.png").stat().st_size > 10_000
     assert "a is learned already" in rota(*learn)[2]
+    _, said, notes = rota(*compare, "--cases", 1)
+    assert "no difference can be told" in said
+    assert "note: a has learned from trees of trees; leave them out" in notes
+    assert """--set 'joint.leave_out=["trees"]'""" in notes
+    shutil.copytree("a", "many/seed0")
+    shutil.copytree("a", "many/seed1")
+    code, _, error = rota("evaluate", "--agent", "many", "--recordings", "trees", "--workers", 1)
+    assert (code, "give one: --agent many/seed0" in error) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +76,9 @@ def test_an_agent_is_learned_and_compared(rota, here):
         (("learn", "few.toml", "--pooled"), "--pooled: few.toml has one agent"),
         (("learn", "few.toml", "--set", 'joint.leave_out=["other"]'), "no folder 'other'"),
         (("learn", "few.toml", "--set", "joint.drawn=0"), "drawn is 0"),
+        (("learn", "three.toml"), "joint"),
+        (("learn", "few.toml", "--recordings", "trees", "nowhere"), "nowhere"),
+        (("learn", "few.toml", "--set", 'joint.recordings=["trees", "no"]'), "no: no growth trees in it"),
         (("evaluate", "--agent", "a", "--recordings", "trees"), "no agent in it"),
     ],
 )

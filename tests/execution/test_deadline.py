@@ -8,7 +8,8 @@ from rota.core.population.events import Assigned, Reported
 from rota.core.population.view import Terms
 from rota.execution import backend
 from rota.execution.journaled import RunClock
-from rota.execution.status import read_status
+from rota.execution.lineage import best_lineage
+from rota.execution.status import best_checkpoint, read_status
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy
 
@@ -35,7 +36,12 @@ def test_a_run_ends_at_its_deadline_and_is_complete(small, local, paths):
     assert sum(report.at_s >= DEADLINE_S for report in reports) <= 1  # what was under way, on one slot
     assert max(event.at_s for event in events if isinstance(event, Assigned)) < DEADLINE_S
     status, phase = read_status(paths.journal)
-    assert (phase, status.reports, status.frame.deadline_s) == ("complete", len(reports), DEADLINE_S)
+    in_time = [event for event in reports if event.at_s <= DEADLINE_S]
+    assert (phase, status.reports, status.frame.deadline_s) == ("complete", len(in_time), DEADLINE_S)
+    best = max(event.metric for event in in_time)
+    assert status.trials[status.best].best == best
+    assert best_lineage(paths.journal).stages[-1].metric == best
+    assert best_checkpoint(paths.journal).trial == status.best
     assert {trial.status for trial in status.trials} == {"waiting"}
     again = local(wanted, POLICY)  # nothing is trained again, nor more
     assert (again.complete, list(again.timeline)) == (True, events)

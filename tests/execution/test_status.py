@@ -2,6 +2,7 @@
 
 import io
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -152,3 +153,25 @@ def test_on_a_terminal_there_is_a_table_of_trials_unused_slots_and_clones(status
     shown = stream.getvalue()
     for word in ("hyper-parameters", "lr=0.1", "running", "trained [s]", "1 slots unused", "0 clones"):
         assert word in shown
+
+
+def test_what_is_reported_after_the_deadline_does_not_count():
+    status = PopulationStatus(replace(FRAME, deadline_s=5.0))
+    status.see([Joined(0.0, 0)])
+    status.decide([Assign(0, [Interval(0, 10)]), Assign(1, [Interval(1, 10)])])
+    early, late = Reported(5.0, 0, 0, 10, 0.0, 5.0, 0.0, 0.7), Reported(5.1, 1, 1, 10, 0.0, 5.1, 0.0, 0.9)
+    status.see([early, late])
+    assert (status.best, status.reports, status.trials[1].steps) == (0, 1, 0)
+    assert statuses(status) == ["waiting"] * 3
+    assert "0.0 s left until the deadline; best 0.7000 (trial 0)" in summed_up(status)
+    status.close()
+    assert "left until" not in summed_up(status)
+    assert not status.fruitless
+
+
+def test_a_run_whose_reports_all_came_after_the_deadline_says_so():
+    status = PopulationStatus(replace(FRAME, deadline_s=0.3))
+    status.decide([Assign(0, [Interval(0, 10)])])
+    status.see([Reported(1.0, 0, 0, 10, 0.0, 1.0, 0.0, 0.7)])
+    assert status.best is None
+    assert status.fruitless.startswith("no trial has reported until the deadline; give more time")

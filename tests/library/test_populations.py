@@ -189,3 +189,17 @@ def test_spaces_become_tables():
     for wrong, message in (({"lr": []}, "lr has no values"), ([1], "space is a list"), ({1: [2]}, "no name")):
         with pytest.raises(rota.RotaError, match=message):
             starts(wrong)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"growth": "stump"}, "growth is an argument of its own"),
+        ({"population": {"gain": 0.1}}, "trees and gain: .*; leave gain out"),
+        ({"population": {"metric": "loss"}}, "trees and metric: .*; leave metric out"),
+    ],
+)
+def test_on_trees_what_would_be_ignored_is_refused(settings, why):
+    trees = "results/recordings/growth/convnet2-digits"
+    with pytest.raises(rota.RotaError, match=why):
+        rota.simulate_population(None, [1.0], trees=trees, trials=4, settings=settings)

@@ -12,6 +12,7 @@ from pandas.testing import assert_frame_equal
 import rota
 from rota.core.policy import Needs
 from rota.library.run import Run
+from rota.policies.cluster.learned import CorrectionWeights, write_agent
 from rota.policies.cluster.srtf import Srtf
 from rota.results.metrics import measure
 from rota.simulator.jobs import simulate
@@ -365,3 +366,23 @@ def test_a_speed_of_a_model_that_no_job_has_is_warned_of():
         rota.simulate(an_hour(), typo, "fifo")
     with pytest.raises(rota.RotaError, match="unknown device kind 'gpus'"):
         rota.Cluster.of(gpu=1, speeds={"gpus": {"m": 2.0}})
+
+
+def digest_with(jobs, cluster, name, **options):
+    return rota.simulate(jobs, cluster, name, options=options).record.inputs
+
+
+def test_what_a_run_follows_from_has_the_files_of_its_agent(tmp_path, jobs, cluster):
+    found = []
+    for seed in (1, 1, 2):
+        write_agent(tmp_path, CorrectionWeights.new(2, seed), "exact", {})
+        found.append(digest_with(jobs, cluster, "learned", agent=str(tmp_path)))
+    assert found[0] == found[1] != found[2]
+
+
+def test_what_a_run_follows_from_has_the_files_of_what_it_previews(jobs, cluster, aging_file):
+    found = []
+    for comment in ("", "", "# changed\n"):
+        aging_file.write_text(aging_file.read_text() + comment)
+        found.append(digest_with(jobs, cluster, "lookahead", candidates=["srtf", f"{aging_file}:Aging"]))
+    assert found[0] == found[1] != found[2]

@@ -7,6 +7,7 @@ import pytest
 
 from rota.core import columns as c
 from rota.core.cluster import Cluster
+from rota.core.driver import drive_compiled
 from rota.core.durations import Durations
 from rota.core.errors import InputError
 from rota.core.timeline import Finished
@@ -20,7 +21,8 @@ from rota.policies.cluster.learned import (
     write_agent,
 )
 from rota.policies.cluster.registry import scheduler_class
-from rota.simulator.jobs import engine_for, simulate
+from rota.simulator.jobs import drive_python, engine_for, simulate
+from rota.workload.history import with_history
 from rota.workload.synthetic import SyntheticConfig, generate
 
 CLUSTER = Cluster.uniform(2, 4)
@@ -148,3 +150,18 @@ def test_unequal_devices_are_seen(tmp_path):
         policy.plan(view)
         assert view.columns[c.OWN + 3, view.order] == pytest.approx(2.0 * np.log(4.0 / 2.5))
         break
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_history_is_counted_once_also_if_no_job_is_active_for_a_while(compiled):
+    before = generate(SyntheticConfig(jobs=100, gpus=8, load=1.0, seed=6))
+    jobs = with_history(generate(SyntheticConfig(jobs=40, gpus=8, load=0.1, seed=5)), before)
+    policy = Corrected(flat(1, 0.5), None)
+    engine = engine_for(jobs, CLUSTER, policy.needs)
+    if compiled:
+        drive_compiled(engine, policy.compiled, 512)
+    else:
+        drive_python(engine, policy)
+    counted = engine.view.memory[1]["own_groups"][policy.needs.row("ended"), -1]
+    # The jobs that end last of all are seen by no decision.
+    assert len(before) + len(jobs) - 3 < counted <= len(before) + len(jobs)

@@ -209,3 +209,17 @@ def test_it_has_no_compiled_form_and_states_what_it_needs():
     assert compiled_of(Lookahead()) is None
     assert Lookahead().needs.sharing == 4
     assert isinstance(Lookahead(("srtf",)).needs, Needs)
+
+
+def test_a_preview_does_not_know_what_the_trace_says_of_durations():
+    policy = scheduler_class("srtf")()
+    engine = engine_for(JOBS, CLUSTER, policy.needs, durations=Durations("noisy"))
+    for number, view in enumerate(engine):
+        if number == 30:
+            break
+        engine.commit(policy.plan(view))
+    rows = view.order.copy()
+    true_s = [view.columns[c.DURATION_S, rows], view.columns[c.ITERATIONS, rows] * view.iteration_s[rows]]
+    found = Preview(view, policy.needs, view.remaining[rows]).engine
+    assert len(rows) > 1
+    assert not np.isin(found.table, np.concatenate(true_s)).any()

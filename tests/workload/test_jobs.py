@@ -6,6 +6,7 @@ import pytest
 from rota.core import columns as c
 from rota.core.cluster import Cluster, Node
 from rota.core.errors import InputError, TraceError
+from rota.workload.history import with_history
 from rota.workload.jobs import Workload, workload
 from rota.workload.profiles import GANG_SIZES, MODELS, profile, startup_s
 
@@ -142,3 +143,9 @@ def test_a_job_that_fits_on_none_of_its_kinds_is_an_error():
     cluster = Cluster((Node(8, kind="v100"), Node(2, kind="t4")))
     with pytest.raises(InputError, match="job c needs 3 GPUs of kind t4; the cluster has 8 v100, 2 t4"):
         build(kinds=[(), (), ("t4",)]).table(cluster)
+
+
+def test_a_history_is_scaled_with_its_jobs():
+    jobs = with_history(build(), build()).scaled(0.5)
+    assert jobs.history.solo_s == pytest.approx([10.0, 5.0, 15.0])
+    assert build().scaled(0.5).history is None

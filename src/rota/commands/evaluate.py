@@ -54,7 +54,20 @@ def run(args: argparse.Namespace) -> int:
         return _left_out(args)
     from rota.policies.agents import kind_of
 
-    return EVALUATE.get(kind_of(args.agent) or "", _agent)(args)
+    kind = kind_of(args.agent)
+    if kind is None:
+        _refuse_several(args.agent)
+    return EVALUATE.get(kind or "", _agent)(args)
+
+
+def _refuse_several(folder: Path) -> None:
+    """Raise InputError if all agents below a folder are of kinds that are evaluated one by one."""
+    from rota.policies.agents import FACTS, KINDS, kind_of
+
+    found = [path.parent for path in sorted(folder.rglob(FACTS))] if folder.is_dir() else []
+    kinds = {kind_of(each) for each in found}
+    if found and kinds <= KINDS.keys() - {"adaptation"}:
+        raise InputError(f"{folder}: has agents below it, evaluated one by one; give one: --agent {found[0]}")
 
 
 SAID = ("config", "--agent", "--leave-out", "--recordings+", "--seed", "--set")

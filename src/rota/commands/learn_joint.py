@@ -45,7 +45,8 @@ def _config(args: argparse.Namespace, seed: int | None) -> "JointAgentConfig":
     from rota.learning.joint.config import JointFile
 
     table: dict[str, Any] = read(args.config)
-    paths = table.get(JOINT, {}).get("recordings")
+    joint = table.get(JOINT)
+    paths = joint.get("recordings") if isinstance(joint, dict) else None
     if isinstance(paths, list):
         table[JOINT]["recordings"] = [str(args.config.parent / str(path)) for path in paths]
     flags = [] if seed is None else [f"{JOINT}.seed={seed}"]
@@ -106,6 +107,7 @@ def evaluate_joint(args: argparse.Namespace) -> int:
     """Compare a joint agent with rules, random and the oracle on cases of given trees."""
     from rota.core.errors import ConfigError
     from rota.learning.joint.evaluate import evaluate, text, write_comparison
+    from rota.learning.joint.run import known_networks
 
     if not args.recordings:
         raise ConfigError(
@@ -116,8 +118,15 @@ def evaluate_joint(args: argparse.Namespace) -> int:
         raise ConfigError(f"--cases {args.cases}: give 1 or more")
     if args.seed and len(args.seed) > 1:
         raise ConfigError("--seed: draws the cases; give one")
+    paths: list[Path] = list(args.recordings)
+    if known := known_networks(args.agent, paths):
+        names = json.dumps(known, ensure_ascii=False)
+        say(
+            f"note: {args.agent} has learned from trees of {', '.join(known)}; leave them out when "
+            f"you learn: --set 'joint.leave_out={names}'",
+            file=sys.stderr,
+        )
     with workers_of(args) as pool, bar(args.cases, " cases", args) as shown:
-        paths: list[Path] = list(args.recordings)
         found = evaluate(args.agent, paths, args.cases, (args.seed or [1])[0], pool, shown.update)
     command = command_line(args, "--agent", "--recordings+", "--cases", "--seed")
     if args.out is not None:

@@ -28,7 +28,7 @@ from rota.library.real_run_config import NETWORKS, JobsConfig
 from rota.policies.cluster.registry import canonical
 from rota.results.metrics import Metrics, MetricsRow, measure
 from rota.results.run import write_run
-from rota.simulator.jobs import warm_up
+from rota.simulator.jobs import history_of, warm_up
 from rota.workload.jobs import Workload
 
 AGENT = "kinds.*.adaptive.agent"
@@ -72,7 +72,8 @@ class JobsRunSpec:
         """Return what is trained, and where."""
         jobs, config = self.jobs, self.config
         table = jobs.table(self.cluster)
-        known = config.durations.put_into(table, jobs.ids, self.policy.needs.durations)
+        history = history_of(jobs, table, self.cluster)
+        known = config.durations.put_into(table, jobs.ids, self.policy.needs.durations, history)
         return JobsSpec(
             ids=jobs.ids,
             kinds=[jobs.models[number] for number in jobs.model.tolist()],
@@ -131,7 +132,8 @@ def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[st
         raise ConfigError(f"{where}: kinds is not a table of tables; write [kinds.NAME]")
     (policy,) = schedulers((config.scheduler,), config.placement.defaults_for, options, str(where)).values()
     if not config.code:
-        config = replace(config, code=code_of([policy, *in_a_file(config.job), *_growth(kinds)]))
+        deciding = policy, *getattr(policy, "previewed", ())
+        config = replace(config, code=code_of([*deciding, *in_a_file(config.job), *_growth(kinds)]))
     jobs, all_slots = config.workload.load(config.iteration_s), config.engine.cluster()
     opportunistic = [config.opportunistic.kind] if config.opportunistic else []
     missing = [model for model in (*jobs.models, *opportunistic) if model not in kinds]

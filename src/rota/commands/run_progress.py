@@ -92,7 +92,7 @@ def summed_up(status: PopulationStatus) -> str:
         f"{status.reports:,} reports in {status.at_s:,.1f} s, {status.clones} clones, "
         f"{len(status.failures)} failures, {done} of {len(status.trials)} trials done"
     )
-    if math.isfinite(status.frame.deadline_s):
+    if math.isfinite(status.frame.deadline_s) and not status.closed:
         text += f", {status.left_s:,.1f} s left until the deadline"
     return (
         text

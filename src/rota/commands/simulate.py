@@ -54,7 +54,7 @@ OF_POPULATIONS = (
     ),
     KeyFlag("--seeds", "seeds", "N", "repetitions, with the seeds 0, 1, …"),
     KeyFlag("--slots", "slots", "S,S,…", "speeds of the slots, or a score.json that has them"),
-    KeyFlag("--allocations", "allocations", "A,B,…", "which allocations to compare; all if not given"),
+    KeyFlag("--allocations", "allocations", "A,B,…", "which to compare, also promote and joint; else rules"),
     KeyFlag("--trees", "population.trees", "PATH,…", "growth trees of one data set that trials walk along"),
     KeyFlag("--growth", "growth", "NAME", "how networks grow on trees: never, stump … or a class of yours"),
     KeyFlag("--deadline-s", "population.deadline_s", "N", "seconds after which the run ends"),

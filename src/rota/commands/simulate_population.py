@@ -47,7 +47,7 @@ QUICK_STEPS, QUICK_SEEDS = 4, 1
 """Intervals that a trial gets, and repetitions, with `--quick`."""
 PATHS = (
     "population.curves", "population.trees", "population.profiles", "options.learned.agent",
-    "options.agent.agent",
+    "options.joint.agent", "options.agent.agent",
 )  # fmt: skip
 """Keys that name folders."""
 JSON_KEYS = ("makespan_s", "lower_bound_s", "ratio", "idle", "clones", "decisions_per_s")
@@ -121,10 +121,13 @@ class PopulationTask(GridTask):
         used = {config.cluster: config.clusters[config.cluster]} if config.cluster else {}
         curves, profiles = seen_from(folder, given.curves), seen_from(folder, given.profiles)
         population = replace(given, curves=curves, profiles=profiles)
-        named = [placed_name(name, Path.cwd()) for name in (self.variant.spec, config.evolution)]
+        named = [
+            placed_name(name, Path.cwd()) for name in (self.variant.spec, config.evolution, config.growth)
+        ]
         whole = replace(
-            config, population=population, clusters=used, allocations=(named[0],), evolution=named[1]
-        )
+            config, population=population, clusters=used, allocations=(named[0],), evolution=named[1],
+            growth=named[2],
+        )  # fmt: skip
         options = {name: dict(table) for name, table in self.variant.options.items()}
         for table in options.values():
             table.update({"agent": os.path.relpath(table["agent"], folder)} if "agent" in table else {})

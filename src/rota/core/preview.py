@@ -46,6 +46,8 @@ class Preview:
         given = np.ascontiguousarray(view.columns[: c.GIVEN, rows])
         done = np.maximum(given[c.ITERATIONS] - given[c.REMAINING], 0.0)
         given[[c.REMAINING, c.ITERATIONS, c.ESTIMATE]] = done + iterations
+        if view.knows != "exact":  # nor does anything else say how long jobs take
+            given[c.DURATION_S] = given[c.ITERATIONS] * given[c.ITERATION_S]
         given = np.ascontiguousarray(given[:, came])
         given[c.JOB] = np.arange(len(rows))
         cluster = replace(view.cluster, changes=()) if view.cluster.changes else view.cluster

@@ -63,7 +63,7 @@ class PopulationSpec:
 
     def ledger(self, run: str) -> Ledger:
         """Return an empty ledger; `run` is the name of the run."""
-        return Ledger(run, self.cluster, self.hypers, self.terms.target)
+        return Ledger(run, self.cluster, self.hypers, self.terms.target, deadline_s=self.deadline_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,8 @@ class Ledger:
     best: CheckpointInfo | None = None
     """The checkpoint of the best report, the first among equals; it is kept."""
     best_metric: float = -math.inf
+    deadline_s: float = math.inf
+    """What is reported after it is not the best, however good."""
     _uses: Counter[Name] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -189,7 +191,7 @@ class Ledger:
         assignment = queued.assignment or self._assignment(standing, queued.interval, None, None)
         standing.reports += 1
         self._stand(standing, assignment.make, assignment.source)
-        if event.metric > self.best_metric:
+        if event.metric > self.best_metric and event.at_s <= self.deadline_s:
             before, self.best, self.best_metric = self.best, assignment.make, event.metric
             self._need([self.best], [before])
         if self.past is not None:

@@ -82,7 +82,9 @@ class _Search:
         stage = LineageStage(event.steps, self.hypers[trial], self.changes[trial], event.metric)
         link = _Link(stage, before, before.root if before else trial)
         self.links[trial] = link
-        if not math.isnan(event.metric) and (self.best is None or event.metric > self.best.stage.metric):
+        if math.isnan(event.metric) or event.at_s > self.frame.deadline_s:
+            return
+        if self.best is None or event.metric > self.best.stage.metric:
             self.best, self.trial = link, trial
 
 

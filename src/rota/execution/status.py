@@ -124,6 +124,8 @@ class PopulationStatus:
     up: set[int] = field(default_factory=set)
     """The nodes that can be used."""
     retired: set[int] = field(default_factory=set)
+    closed: bool = False
+    """Whether the run is complete."""
 
     def __post_init__(self) -> None:
         self.trials = [ShownTrial(hyper) for hyper in self.frame.hypers]
@@ -167,7 +169,8 @@ class PopulationStatus:
         return max(0.0, self.frame.deadline_s - self.at_s)
 
     def close(self) -> None:
-        """Show what was assigned and not trained as waiting, when the run has ended at its deadline."""
+        """Show what was assigned and not trained as waiting, when the run is complete."""
+        self.closed = True
         for trial in self.trials:
             if trial.status == "running":
                 self._end(trial, "waiting")
@@ -198,6 +201,11 @@ class PopulationStatus:
             return f"all {count} trials failed, at last with {last_line(self.failures[-1].why)}"
         if self.best is not None:
             return ""
+        if not self.reports and math.isfinite(self.frame.deadline_s):
+            return (
+                "no trial has reported until the deadline; give more time (population.deadline_s), or a "
+                "smaller population.interval"
+            )
         first = f"{failed} of {count} trials failed, and " if failed else ""
         return f"{first}all metrics are NaN, so no trial is the best; return a number from `evaluate`"
 
@@ -241,8 +249,12 @@ class PopulationStatus:
 
     def _report(self, event: Reported) -> None:
         trial, terms = self.trials[event.trial], self.frame.terms
-        trial.steps += event.steps
         trial.intervals -= 1
+        if event.at_s > self.frame.deadline_s:  # it was under way, and does not count
+            if trial.intervals < 1:
+                self._end(trial, "waiting")
+            return
+        trial.steps += event.steps
         trial.metric = event.metric
         if not math.isnan(event.metric) and not event.metric <= trial.best:
             trial.best = event.metric
@@ -323,7 +335,7 @@ def read_status(file: Path) -> tuple[PopulationStatus, str]:
 def _ledger(body: Mapping[str, Any]) -> Ledger:
     frame = parse_frame(body)
     cluster = Cluster.of_slots(tuple(Slot(node) for node in frame.slots), tuple(frame.nodes))
-    return Ledger(frame.run, cluster, frame.hypers, frame.terms.target)
+    return Ledger(frame.run, cluster, frame.hypers, frame.terms.target, deadline_s=frame.deadline_s)
 
 
 def best_checkpoint(journal: Path) -> CheckpointInfo:

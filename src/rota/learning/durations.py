@@ -14,7 +14,8 @@ DAY_S, WEEK_S = 86400.0, 604800.0
 def by_trees(table: Floats, ended: NDArray[np.int32], coming: slice, history: Floats = NO_HISTORY) -> Floats:
     """Predict seconds of work from group, model, gang size, and the time of day and week of submission.
 
-    Until enough jobs have ended, predict by groups.
+    Until enough jobs have ended, predict by groups. Only that uses the history, which does not say all that
+    trees are grown from.
     """
     if len(ended) < FEWEST:
         return by_groups(table, ended, coming, history)

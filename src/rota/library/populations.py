@@ -303,7 +303,10 @@ def simulate_population(
     found = _trees(trees)
     table = _table(curves, cluster, trials, steps, interval, target, start, evolution, found)
     table["population"] |= {} if deadline_s is None else {"deadline_s": deadline_s}
-    config = bind(PopulationsConfig, merged(table, table_of("settings", settings)), "settings")
+    further = table_of("settings", settings)
+    if "growth" in further:
+        raise ConfigError("settings: growth is an argument of its own; give growth=…")
+    config = bind(PopulationsConfig, merged(table, further), "settings")
     if growth != "never" and not found:
         raise ConfigError("growth: networks grow on recorded growth trees only; give trees")
     chosen = chosen_policy(allocation, evolution, config.population, config.retirement, growth)

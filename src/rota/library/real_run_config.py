@@ -48,8 +48,8 @@ class RunConfig(RealConfig):
 
     population: TrialsConfig = field(default_factory=TrialsConfig)
     allocation: str = "fifo"
-    """Which trials on an idle slot: fifo, era, eta, hrfs, finish, learned; also spa-era, spa-eta, gpa-era and
-    gpa-eta, and a class of yours as module:Class or path/to/file.py:Class."""
+    """Which trials on an idle slot: fifo, era, eta, hrfs, finish, promote, learned, joint; also spa-era,
+    spa-eta, gpa-era and gpa-eta, and a class of yours as module:Class or path/to/file.py:Class."""
     evolution: str = "none"
     """What becomes of trials that reported: none, pbt or asha, or a class of yours, named as above."""
     growth: str = "never"
@@ -93,6 +93,10 @@ class RunConfig(RealConfig):
             raise ConfigError(
                 f"growth is {self.growth!r}, but nothing says how networks may change; give changes, as in "
                 'changes = ["deepen 0", "deepen 1"]'
+            )
+        if self.allocation == "joint" and self.mode == "min":
+            raise ConfigError(
+                'allocation is "joint", which has learned on accuracies; with mode = "min" give another'
             )
         check_name(self.trial)
         if not 1 <= self.repeat <= MOST:

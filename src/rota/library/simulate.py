@@ -168,7 +168,7 @@ def digest(
     failures: Failures | None,
     durations: Durations = EXACT_DURATIONS,
 ) -> str:
-    """Digest what a run follows from: jobs, cluster, policy, rules, and the code."""
+    """Digest what a run follows from: jobs, cluster, policy, rules, agents, and the code."""
     names = jobs.models, jobs.groups, jobs.kinds, jobs.speeds
     facts: tuple[object, ...] = (*names, cluster, settings(policy))
     facts += (cost, types, failures, *((jobs.failed_after_s, jobs.failed) if failures else ()))
@@ -180,8 +180,11 @@ def digest(
     for column in COLUMNS:
         found.update(np.ascontiguousarray(getattr(jobs, column)).data)
     found.update(_own_sources())
-    modules = {base.__module__ for base in type(policy).__mro__}
-    for file in sorted({file for module in modules for file in sources(module)}):
+    deciding = policy, *getattr(policy, "previewed", ())
+    modules = {base.__module__ for each in deciding for base in type(each).__mro__}
+    files = sorted({file for module in modules for file in sources(module)})
+    files += [file for each in deciding for file in getattr(each, "agent_files", ())]
+    for file in files:
         found.update(file.read_bytes())
     return found.hexdigest()
 
@@ -193,6 +196,7 @@ def _own_sources() -> bytes:
     for part in ("core", "policies", "simulator", "results"):
         for source in sorted((package / part).rglob("*.py")):
             found.update(source.read_bytes())
+    found.update((package / "learning" / "durations.py").read_bytes())  # which predicts
     return found.digest()
 
 

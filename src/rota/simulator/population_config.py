@@ -134,6 +134,10 @@ def _number(nodes: tuple[str, ...], name: str) -> int:
     return nodes.index(name)
 
 
+OF_CURVES = ("step_s", "parameters", "metric", "growth", "gain")
+"""Keys of a population that mean nothing on trees."""
+
+
 @dataclass(frozen=True, slots=True)
 class PopulationConfig(TrialsConfig):
     """Trials, how they are trained, and their metrics."""
@@ -187,6 +191,10 @@ class PopulationConfig(TrialsConfig):
         if self.curves is not None or self.start:
             other = "curves" if self.curves is not None else "start"
             raise ConfigError(f"trees and {other}: trees have their hyper-parameters; leave one of them out")
+        plain = PopulationConfig()
+        for name in OF_CURVES:
+            if getattr(self, name) != getattr(plain, name):
+                raise ConfigError(f"trees and {name}: trees say what steps cost and gain; leave {name} out")
         terms, most = self.tree_set().terms(), len(self.tree_set().trees)
         default = TrialsConfig()
         for name, found in (("steps", terms.steps), ("interval", terms.interval)):
@@ -335,7 +343,7 @@ class PopulationsConfig:
 
     population: PopulationConfig = field(default_factory=PopulationConfig)
     allocations: tuple[str, ...] = tuple(ALLOCATIONS)
-    """Allocations to compare; also spa-era, spa-eta, gpa-era and gpa-eta."""
+    """Allocations to compare; also promote, joint, spa-era, spa-eta, gpa-era and gpa-eta."""
     evolution: str = "none"
     """How trials are reviewed after a report: none, pbt or asha."""
     growth: str = "never"

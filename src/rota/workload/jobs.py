@@ -191,9 +191,10 @@ class Workload:
 
     def scaled(self, factor: float) -> "Workload":
         """Return the same jobs with all times scaled; iteration times do not change."""
-        iterations = self.iterations * factor
+        iterations, history = self.iterations * factor, self.history
         return replace(
             self,
+            history=history and replace(history, solo_s=history.solo_s * factor),
             submit_s=self.submit_s * factor,
             duration_s=self.duration_s * factor,
             iterations=np.where(self.says_only_duration, iterations, np.maximum(iterations, 1.0)),

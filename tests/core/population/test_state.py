@@ -7,6 +7,7 @@ import pytest
 
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, IllegalPlan
+from rota.core.population import memory
 from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import (
@@ -313,6 +314,17 @@ def test_a_clone_has_the_checkpoint_and_network_of_its_donor_and_its_own_steps()
     assert (state.hyper[0], state.changes[0]) == (hyper, ("deepen 0",))
     assert (state.hyper[1], state.changes[1], state.fresh[1]) == ({}, (), 10)
     assert state.waiting == [2, 3, 1, 0]
+
+
+def test_a_clone_of_a_network_that_was_just_changed_does_not_change_again_before_it_reports():
+    state = state_of()
+    for trial in (0, 1):
+        carry_out(state, Assign(trial, [Interval(trial, 10)]))
+    state.apply([Reported(10.0, n, n, 10, 0.0, 10.0, 0.0, 0.5) for n in (0, 1)])
+    grown = state.arrays["trials"][memory.GREW]
+    grown[1] = 1  # its donor's change is not trained yet
+    carry_out(state, Continue(1), Clone(0, 1, {}, ("deepen 0",)))
+    assert grown[[0, 1]].tolist() == [1, 1]
 
 
 def test_what_a_clone_costs_is_expected_from_what_its_slots_were_off_by():

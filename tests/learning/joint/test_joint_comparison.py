@@ -15,6 +15,7 @@ from rota.learning.joint.evaluate import (
     rules_by_name,
     write_comparison,
 )
+from rota.learning.joint.run import _some
 from rota.report.joint import joint_comparison_section
 
 
@@ -40,11 +41,28 @@ def test_means_are_over_cases_and_the_interval_over_clusters():
     assert said["decisions_per_s"] == 2000.0
     assert "+16.67 points" in in_words(FOUND)
     assert "no difference" in in_words(FOUND)
+    assert "around the mean of 2 independent groups" in in_words(FOUND)
 
 
 def test_of_one_cluster_the_cases_vary():
-    found = JointComparison("a", "r", (row(0, 7, 0.6), row(1, 7, 0.8))).to_json()
-    assert (found["low"], found["high"], found["clusters"]) == pytest.approx((-1.0706, 1.4706, 1), abs=1e-4)
+    found = JointComparison("a", "r", (row(0, 7, 0.6), row(1, 7, 0.8)))
+    said = found.to_json()
+    assert (said["low"], said["high"], said["clusters"]) == pytest.approx((-1.0706, 1.4706, 1), abs=1e-4)
+    assert in_words(found).endswith("2 cases, the interval is over cases, all of them related")
+
+
+def test_from_one_case_no_difference_can_be_told():
+    found = JointComparison("a", "r", (row(0, 0, 0.6),))
+    said = found.to_json()
+    assert (said["difference"], said["low"], said["high"]) == (pytest.approx(0.1), None, None)
+    assert in_words(found).endswith("on one case, from which no difference can be told")
+
+
+def test_a_network_with_fewer_trees_than_its_share_gives_each_once():
+    folders = [Path("a/0"), Path("a/1"), *(Path(f"b/{at}") for at in range(10))]
+    found = _some(folders, 8)
+    assert found[:2] == (Path("a/0"), Path("a/1"))
+    assert len(set(found)) == len(found) == 6
 
 
 def test_a_rule_that_was_never_reached_counts_as_the_deadline():

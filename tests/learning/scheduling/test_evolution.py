@@ -1,6 +1,7 @@
 """Learning to schedule: what an episode is worth, the loop that resumes, and the command."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,13 +9,14 @@ import pytest
 from rota.cli import main
 from rota.core.errors import ConfigError, InputError
 from rota.learning.scheduling.evolution import ScheduleLearner
+from rota.learning.scheduling.run import ScheduleRun
 from rota.learning.scheduling.training import (
     ScheduleAgentConfig,
     SchedulingObjective,
     WorldsConfig,
     worlds_of,
 )
-from rota.policies.cluster.learned import Corrected, CorrectionWeights
+from rota.policies.cluster.learned import Corrected, CorrectionWeights, write_agent
 from rota.policies.cluster.registry import scheduler_class
 from rota.simulator.jobs import simulate
 from rota.simulator.windows import contention, sized, windows
@@ -119,6 +121,7 @@ def test_clusters_are_sized_by_contention():
     (lambda: ScheduleAgentConfig(pairs=0), "pairs is 0"),
     (lambda: ScheduleAgentConfig(sigma=0.0), "sigma is 0"),
     (lambda: WorldsConfig(synthetic=2), "at least 5 synthetic worlds"),
+    (lambda: WorldsConfig(synthetic=201), "at most 200"),
     (lambda: WorldsConfig(contentions=(0.5,)), "contentions must be above 1"),
     (lambda: WorldsConfig(kinds=("a", "b"), gpus=6), "give a multiple of 4"),
 ])  # fmt: skip
@@ -148,3 +151,12 @@ def test_the_command_learns_agents_that_schedule(tmp_path, capsys):
     assert "another agent is there" in capsys.readouterr().err
     weights = CorrectionWeights.new(2, 3)
     assert weights.flat.shape == (2 * 14,)
+
+
+def test_an_agent_that_starts_at_another_depends_on_its_weights(worlds, tmp_path):
+    found = []
+    for seed in (1, 1, 2):
+        write_agent(tmp_path, CorrectionWeights.new(2, seed), "none", {})
+        config = replace(CONFIG, start=tmp_path)
+        found.append(ScheduleRun(tmp_path, config, 0, worlds).digest)
+    assert found[0] == found[1] != found[2]

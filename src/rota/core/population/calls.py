@@ -136,6 +136,8 @@ def clone(address, trial, donor, more):
     checkpoints[trial] = checkpoints[donor]
     if p.outcome == ALONG_TREES:
         clone_in_tree(p, trial, donor)
+    elif trial != donor:
+        trials_of(p)[GREW, trial] = trials_of(p)[GREW, donor]
     go_on(p, trial, True)
     forget(p, trial)
     write(p, CLONED, donor, trial, 0, more)

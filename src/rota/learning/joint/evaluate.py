@@ -1,5 +1,6 @@
 """Compare a joint agent with rules, an untrained network, random choices and the oracle, on equal cases."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -81,13 +82,14 @@ class JointComparison:
         means = {name: self.mean(name) for name in ("agent", "best_rule", "untrained", "random", "oracle")}
         gained, room = means["agent"] - means["best_rule"], means["oracle"] - means["best_rule"]
         low, high, clusters = clustered(self.rows)
+        known = math.isfinite(low)
         return {
             "cases": len(self.rows),
             **means,
             "best_rule_name": self.rule,
             "difference": gained,
-            "low": low,
-            "high": high,
+            "low": low if known else None,
+            "high": high if known else None,
             "captured": gained / room if room else 0.0,
             "time_to_rule_ratio": self.mean("agent_time"),
             "rule_time_ratio": self.mean("rule_time"),
@@ -102,14 +104,14 @@ class JointComparison:
 def clustered(rows: Sequence[ComparedJointCase], other: str = "best_rule") -> tuple[float, float, int]:
     """Return the 95 % interval of agent − another over means of clusters, and their number.
 
-    Of a single cluster, its cases are what varies.
+    Of a single cluster, its cases are what varies; of a single case, the ends are NaN.
     """
     found: dict[int, list[float]] = {}
     for row in rows:
         found.setdefault(row.cluster, []).append(row.agent - getattr(row, other))
     means = [float(np.mean(group)) for group in found.values()]
     _, low, high = mean_interval(means if len(means) > 1 else next(iter(found.values())))
-    return (low, high, len(means)) if np.isfinite(low) else (means[0], means[0], 1)
+    return low, high, len(means)
 
 
 def run_agent(case: JointCase, flat: Floats, hidden: int) -> tuple[Reached, int, int]:
@@ -123,6 +125,12 @@ def run_agent(case: JointCase, flat: Floats, hidden: int) -> tuple[Reached, int,
     tests = tuple(landscape.test_accuracy(trial) for trial in range(len(case.places)))
     numbers = engine.numbers
     return Reached(reports, tests), numbers["asked"].item(), numbers["growths"].item()
+
+
+@cache
+def _warm_up(folders: tuple[Path, ...], hidden: int) -> None:
+    """Run an agent once in this process, so that loading of compiled code is not measured."""
+    run_agent(generator_for(folders).case(0, 0), new_weights(hidden, 0).flat, hidden)
 
 
 @cache
@@ -145,6 +153,7 @@ def compared(task: CaseTask) -> ComparedJointCase:
     """Run all methods on a case."""
     weights = read_weights(task.agent)
     case, hidden = generator_for(task.folders).case(task.number, task.seed), len(weights.b)
+    _warm_up(task.folders, hidden)
     began = time.process_time()
     agent, decisions, growths = run_agent(case, weights.flat, hidden)
     seconds = time.process_time() - began
@@ -280,9 +289,18 @@ def text(found: JointComparison) -> str:
 def in_words(found: JointComparison) -> str:
     """Return the difference between agent and rule: `+0.10 points against the rule (…), 8 % of …`."""
     said = found.to_json()
-    sure = "no difference" if said["low"] <= 0.0 <= said["high"] else "a difference"
+    low, high, clusters = said["low"], said["high"], said["clusters"]
+    points = f"{100 * said['difference']:+.2f} points against the rule"
+    captured = f"{said['captured']:.0%} of what the oracle gains"
+    if low is None:
+        return f"{points}, {captured}, on one case, from which no difference can be told"
+    sure = "no difference" if low <= 0.0 <= high else "a difference"
+    over = (
+        "the interval is over cases, all of them related"
+        if clusters == 1
+        else f"the interval is around the mean of {clusters} independent groups of them"
+    )
     return (
-        f"{100 * said['difference']:+.2f} points against the rule ({100 * said['low']:+.2f} to "
-        f"{100 * said['high']:+.2f}: {sure}), {said['captured']:.0%} of what the oracle gains, on "
-        f"{said['cases']} cases, {said['clusters']} of them independent"
+        f"{points} ({100 * low:+.2f} to {100 * high:+.2f}: {sure}), {captured}; points are the mean over "
+        f"{said['cases']} cases, {over}"
     )

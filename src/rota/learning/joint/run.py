@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rota.config.bind import bind
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, InputError
 from rota.core.files import located
 from rota.core.grouped import grouped
 from rota.core.processes import WorkerPool
@@ -43,7 +43,7 @@ class JointRun(LearningRun):
             raise ConfigError(
                 "from what? Give joint.recordings, or --recordings PATH…: growth trees, or folders of them"
             )
-        found = [each for path in self.config.recordings for each in recording_folders(located(path))]
+        found = [each for path in self.config.recordings for each in tree_folders(path)]
         left_out = set(self.config.leave_out)
         for name in self.config.leave_out:
             if not any(name in folder.parts for folder in found):
@@ -65,6 +65,26 @@ class JointRun(LearningRun):
         return learner
 
 
+def tree_folders(path: Path) -> list[Path]:
+    """Return the folders of the trees in a folder and below; raises InputError if there are none."""
+    found = list(recording_folders(located(path)))
+    if not found:
+        raise InputError(f"{path}: no growth trees in it; give the folder of one, or of several")
+    return found
+
+
+def networks_of(folders: Iterable[Path]) -> list[str]:
+    """Return the names of the folders that trees are in, one for each network and data set."""
+    return sorted({folder.absolute().parent.name for folder in folders})
+
+
+def known_networks(agent: Path, paths: Iterable[Path]) -> list[str]:
+    """Return the names of the networks below these paths whose trees an agent has learned from."""
+    known = read_facts(agent, KIND).about.get("learned_from")
+    given = networks_of(folder for path in paths for folder in tree_folders(path))
+    return [name for name in given if isinstance(known, list) and name in known]
+
+
 def _some(folders: list[Path], count: int) -> tuple[Path, ...]:
     """Return so many folders of trees, evenly spread over as many networks as have enough; all for 0."""
     if not count or count >= len(folders):
@@ -74,8 +94,10 @@ def _some(folders: list[Path], count: int) -> tuple[Path, ...]:
     each = [count // len(networks) + (at < count % len(networks)) for at in range(len(networks))]
     return tuple(
         group[at * len(group) // most]
-        for group, most in zip(networks, each, strict=True)
-        for at in range(min(most, len(group)))
+        for group, most in (
+            (group, min(share, len(group))) for group, share in zip(networks, each, strict=True)
+        )
+        for at in range(most)
     )
 
 
@@ -100,7 +122,7 @@ def finish(run: JointRun, learner: JointLearner, rule: str, evaluation: dict[str
         "digest": run.digest,
         "seed": run.config.seed,
         "trees": len(run.folders),
-        "learned_from": sorted({folder.parent.name for folder in run.folders}),
+        "learned_from": networks_of(run.folders),
         "updates": len(learner.rows),
         "decisions": sum(row.decisions for row in learner.rows),
         "seconds": round(learner.seconds, 3),

@@ -10,10 +10,11 @@ from rota.learning.learner import CHECKPOINT
 from rota.learning.runs import LearningRun
 from rota.learning.scheduling.evolution import ScheduleLearner
 from rota.learning.scheduling.training import ScheduleAgentConfig, WorldSets
+from rota.policies.agents import read_facts
 from rota.policies.cluster.learned import FEATURES, KIND_OF_AGENT, write_agent
 from rota.recordings.folder import provenance
 
-RULES = 1
+RULES = 2
 """Version of the learning rules: increase it when the same configuration would give other weights."""
 
 
@@ -29,7 +30,9 @@ class ScheduleRun(LearningRun):
     @property
     def digest(self) -> str:
         """A digest of all that determines the agent; other seeds do not."""
-        config = asdict(replace(self.config, seeds=(self.seed,)))
+        config, start = asdict(replace(self.config, seeds=(self.seed,))), self.config.start
+        if start is not None:
+            config["start"] = read_facts(start, KIND_OF_AGENT).sha256  # its weights, wherever it is
         worlds = [[world.digest for world in each] for each in self.worlds]
         text = json.dumps([config, worlds, RULES, FEATURES], default=str)
         return hashlib.sha256(text.encode()).hexdigest()

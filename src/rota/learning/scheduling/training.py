@@ -30,9 +30,11 @@ SHORT_S = 10.0
 MOST_INSTANTS, RESTLESS = 100, 1.0
 """Instants per job at which an episode is given up, and what that adds to the objective of the rule."""
 FIRST_SEED = 1000
-"""Seed of the first synthetic world."""
+"""Seed of the first synthetic world; seeds from twice that on are for validation and the report."""
 TRIALS = 5
 """Times that jobs are drawn for a synthetic world until a cluster has the contention."""
+MOST_SYNTHETIC = FIRST_SEED // TRIALS
+"""Number of synthetic worlds at most: each draw of each has a seed of its own."""
 SLOWEST = 0.15
 """Lowest speed of a model on another device kind than the first."""
 
@@ -91,6 +93,8 @@ class WorldsConfig:
             raise ConfigError("worlds: jobs must be at least 2, windows at least 1, synthetic at least 0")
         if not self.traces and self.synthetic < 5:
             raise ConfigError("worlds: give traces, or at least 5 synthetic worlds")
+        if self.synthetic > MOST_SYNTHETIC:
+            raise ConfigError(f"worlds: synthetic is {self.synthetic}; at most {MOST_SYNTHETIC} can be made")
         if not self.contentions or min(self.contentions) <= 1.0:
             raise ConfigError("worlds: contentions must be above 1")
         if not self.loads or min(self.loads) <= 0.0:
@@ -240,7 +244,7 @@ def worlds_of(config: ScheduleAgentConfig) -> WorldSets:
 def even_world(worlds: WorldsConfig, number: int) -> tuple[Workload, Cluster] | None:
     """Return a synthetic world of equal nodes; None if no jobs were found with such a contention."""
     for trial in range(TRIALS):
-        seed = FIRST_SEED * (trial + 1) + number
+        seed = FIRST_SEED + number + trial * MOST_SYNTHETIC
         jobs = generate(SyntheticConfig(jobs=worlds.jobs, load=1.0, seed=seed))
         cluster = sized(jobs, worlds.contentions[number % len(worlds.contentions)])
         if cluster is not None:

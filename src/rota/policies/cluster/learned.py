@@ -7,7 +7,7 @@ remaining time. A network whose last layer is 0 decides exactly as the rule does
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,7 +22,6 @@ from rota.core.columns import (
     GROUP,
     KIND,
     MODEL,
-    OWN,
     PLACE,
     SIZE,
     SUBMIT_S,
@@ -46,6 +45,8 @@ from rota.core.placement import STYLES, Style
 from rota.core.policy import Needs, Plan
 from rota.core.view import ClusterView
 from rota.policies.agents import (
+    FACTS,
+    WEIGHTS,
     AgentFacts,
     Feature,
     another_version,
@@ -65,9 +66,11 @@ SHIPPED = {"none": AGENTS / "schedule-unknown", "exact": AGENTS / "schedule-know
 
 Knowledge = Literal["none", "exact"]
 
-# A policy's own columns after those of gittins: the correction, when it was found, and for which state.
-SCORE, SCORED_S, STATE = OWN + 3, OWN + 4, OWN + 5
-PRESSURE = TOTAL + 1  # row of the groups' columns: the pressure for which scores were found last
+# After the columns of gittins: the correction of a job, when it was found, and for which state; and over the
+# groups, the pressure for which corrections were found last.
+RULE = Rule().needs
+NEEDS = Needs(own=(*RULE.own, "score", "scored_s", "state"), own_groups=(*RULE.own_groups, "pressure"))
+SCORE, SCORED_S, STATE, PRESSURE = map(NEEDS.row, ("score", "scored_s", "state", "pressure"))
 DRIFT = 0.05  # relative change of a waiting time, or of the pressure, after which a score is found anew
 
 MEANINGS = {
@@ -173,12 +176,10 @@ class Corrected:
 
     @property
     def needs(self) -> Needs:
-        rule = Rule().needs
         use: DurationUse = (
             "unused" if self.known is None else "needed" if self.unknown is None else "optional"
         )
-        own = (*rule.own, "score", "scored_s", "state")
-        return Needs(own=own, own_groups=(*rule.own_groups, "pressure"), durations=use)
+        return replace(NEEDS, durations=use)
 
     @property
     def _options(self) -> tuple[float, ...]:
@@ -219,6 +220,12 @@ class LearnedScheduler:
     @property
     def compiled(self) -> CompiledPlan:
         return self._policy.compiled
+
+    @property
+    def agent_files(self) -> tuple[Path, ...]:
+        """The files that decisions follow from."""
+        folders = SHIPPED.values() if self.agent is None else [self.agent]
+        return tuple(folder / name for folder in folders for name in (FACTS, WEIGHTS))
 
     @property
     def _policy(self) -> Corrected:

@@ -84,6 +84,11 @@ class Lookahead:
         _policies(self.candidates)
 
     @property
+    def previewed(self) -> tuple[Policy, ...]:
+        """The candidates, with their options."""
+        return _policies(self.candidates)
+
+    @property
     def needs(self) -> Needs:
         each = [policy.needs for policy in _policies(self.candidates)]
         desk = max(len(needs.own) for needs in each)
