@@ -205,10 +205,8 @@ class RecordedLandscape:
     - A cloned trial, or one with new hyper-parameters, continues on their curve from the first interval whose
       metric is not below the donor's, or else from the last.
     - Trials of one model, batch size and number of changes are of one kind. A step takes the median recorded
-    with
-      the batch size; between batch sizes it is interpolated linearly, below the smallest it is constant,
-    above
-      the largest proportional. Hyper-parameters that were not recorded have no effect.
+      with the batch size; between batch sizes it is interpolated linearly, below the smallest it is constant,
+      above the largest proportional. Hyper-parameters that were not recorded have no effect.
     """
 
     def __init__(self, curves: Curves, assumptions: CurveAssumptions | None = None) -> None:
