@@ -522,7 +522,7 @@ def read_only():
 
     yield mount
     for folder in mounted:
-        subprocess.run(["umount", folder], check=True)
+        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @pytest.mark.parametrize("complete", [False, True])

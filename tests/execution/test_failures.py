@@ -249,7 +249,7 @@ def small_disk():
 
     yield mount, enlarge
     for folder in mounted:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @pytest.mark.parametrize(("what", "kilobytes"), [("checkpoints", 20), ("everything", 110)])
